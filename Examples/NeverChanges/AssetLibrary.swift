@@ -21,9 +21,11 @@ struct AssetLibrary {
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 
-    /// Returns the text of an asset; only the first call asks the origin.
-    func asset(_ url: String) async throws -> String {
-        try await cache.respond(to: CacheRequest(url: url)).body.collect().text
+    /// Returns the text of an asset, or `nil` if the origin answers with an error, which is not
+    /// kept; the origin is not asked again for an asset that it has delivered.
+    func asset(_ url: String) async throws -> String? {
+        let response = try await cache.respond(to: CacheRequest(url: url))
+        return response.status == 200 ? try await response.body.collect().text : nil
     }
 
     /// Writes all entries to disk and releases the directory.

@@ -17,7 +17,8 @@ struct OfflineReader {
         cache = try await HTTPCache(configuration: configuration, origin: origin)
     }
 
-    /// Returns the text of a page, and whether it may be out of date.
+    /// Returns the text of a page, or of the error that its origin answers with, and whether it may be
+    /// out of date.
     func read(_ url: String) async throws -> (text: String, isStale: Bool) {
         let response = try await cache.respond(to: CacheRequest(url: url))
         return (try await response.body.collect().text, response.info.isStale)

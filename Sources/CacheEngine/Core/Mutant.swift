@@ -134,6 +134,8 @@ enum Mutant: String {
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver
+    case asksForEachBrokenBody
+    case forgetsWhatCallersLeave
     case looksAtAllWhenOneLeaves
     case gathersWithoutLimit
     case leavesLonersWaiting
@@ -155,6 +157,7 @@ enum Mutant: String {
     case promotesWhatWasReplaced
     case storesWhatWasRemoved
     case storesOlderAnswers
+    case storesOlderVariants
     case marksArrivalsLate
     case removesFromMemoryAlone
     case keepsPurgedEntriesInMemory
@@ -173,6 +176,7 @@ enum Mutant: String {
     case believesEveryClock
     case servesWhatIsDoubted
     case standsInDespiteMarks
+    case standsInDespiteRemovals
     case overlooksMarksOnDisk
     case keepsTheReplaced
     case keepsTheOutdated
@@ -188,6 +192,7 @@ enum Mutant: String {
     case trustsItsOwnDates
     case joinsPartsOfOtherVersions
     case givesBytesForAStandIn
+    case unlinksPartsOfOthers
     case forgetsTagsOfParts
     case copiesForTinyParts
     case takesAnyPort

@@ -28,7 +28,17 @@ struct ArrivedBytes {
     enum Ending {
         case open
         case complete
+        /// The rest cannot be had.
         case broken(any Error)
+        /// The fetch gave it up, because it was cancelled or no reader needed more.
+        case abandoned(any Error)
+
+        var error: (any Error)? {
+            switch self {
+            case .broken(let error), .abandoned(let error): error
+            case .open, .complete: nil
+            }
+        }
     }
 
     private(set) var mode = Mode.whole
@@ -92,7 +102,7 @@ struct ArrivedBytes {
     func next(at offset: Int, limit: Int) -> BodyChain.Step {
         if offset >= limit { return .end }
         if offset < firstOffset {
-            if case .broken(let error) = ending { return .failed(error) }
+            if let error = ending.error { return .failed(error) }
             switch mode {
             case .spilled(let reader):
                 return .readBack(reader, offset..<min(limit, firstOffset))
@@ -105,7 +115,7 @@ struct ArrivedBytes {
         switch ending {
         case .open: return .wait
         case .complete: return .end
-        case .broken(let error): return .failed(error)
+        case .broken(let error), .abandoned(let error): return .failed(error)
         }
     }
 

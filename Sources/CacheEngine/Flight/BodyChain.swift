@@ -99,7 +99,9 @@ final class BodyChain: Sendable {
     /// own.
     func fail(_ error: any Error) {
         if Mutant.endsBrokenBodiesCleanly.isOn { return finish() }
-        change { $0.fail(error is CancellationError ? Self.cancelled : error) }
+        change {
+            error is CancellationError ? $0.abandon(Self.cancelled) : $0.fail(error)
+        }
     }
 
     /// Ends a body that is not stored and that no reader needs; returns whether it was one.
@@ -138,7 +140,7 @@ final class BodyChain: Sendable {
     // MARK: Reading
 
     /// A stream of the bytes of `range`; `nil` if its beginning was dropped, or if `party` may still
-    /// ask for itself and the body broke off, or passes far before it.
+    /// ask for itself and the body was abandoned, or passes far before it.
     func stream(_ range: Range<Int>? = nil, for party: Party = .follower) -> BodyStream? {
         if range == nil, let whole = takeWhole() { return whole }
         let lower = range?.lowerBound ?? 0

@@ -150,14 +150,17 @@ extension GrowingBody {
     /// Ends the body with an error; only the first end counts.
     mutating func fail(_ error: any Error) -> Woken { end(.broken(error)) }
 
-    /// Marks the body as broken if no reader needs more of it and it is not kept.
+    /// Ends the body of a fetch that was given up; only the first end counts.
+    mutating func abandon(_ error: any Error) -> Woken { end(.abandoned(error)) }
+
+    /// Abandons the body if no reader needs more of it and it is not kept.
     ///
     /// - Returns: Whether it was such a body; it has no waiters.
     mutating func failIfDeserted(_ error: any Error) -> Bool {
         guard isOpen, !needsBytes, writer == nil, !Mutant.waitsForSilentOrigins.isOn else {
             return false
         }
-        let woken = fail(error)
+        let woken = abandon(error)
         assert(woken.readers.isEmpty && woken.writer == nil, "a waiter needs bytes")
         return true
     }
@@ -258,10 +261,17 @@ extension GrowingBody {
 extension GrowingBody {
     /// Adds a reader of the bytes from `offset`; returns `nil` if those bytes were dropped.
     ///
-    /// A follower, which can still ask for itself, also gets `nil` if the body broke off, or if it
-    /// is not stored and still more than a window before `offset`.
+    /// A follower, which can still ask for itself, also gets `nil` if the body was abandoned, or if
+    /// it is not stored and still more than a window before `offset`. Of a body that broke off it
+    /// reads what came and the error: the crowd that waited would ask the origin all at once.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
-        if case .broken = bytes.ending, party == .follower { return nil }
+        if party == .follower {
+            switch bytes.ending {
+            case .abandoned: return nil
+            case .broken where Mutant.asksForEachBrokenBody.isOn: return nil
+            case .open, .complete, .broken: break
+            }
+        }
         if offset < bytes.firstOffset, !bytes.isSpilled { return nil }
         if case .passing = bytes.mode {
             let isFar = offset - bytes.endOffset > windowBytes && !Mutant.joinsFarParts.isOn

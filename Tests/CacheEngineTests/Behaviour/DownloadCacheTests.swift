@@ -141,6 +141,11 @@ import Testing
         let answer = try await stage.get(policy: policy)
         #expect(answer.source == .revalidated)
         #expect(answer.fields["X-Turn"] == "2")
+        #expect(answer.info.isStored == false)
+        #expect(
+            answer.fields["Cache-Status"]
+                == "CacheEngine; fwd=stale; fwd-status=304; detail=policy"
+        )
         let again = try await stage.get(policy: policy)
         #expect(again.source == .revalidated, "It was not freshened")
         resource.change(body: "two", tag: "\"2\"")

@@ -71,6 +71,25 @@ import Testing
         await stage.end()
     }
 
+    @Test(
+        "H15: an unsafe request invalidates though its caller has left",
+        arguments: [HeldOrigin.Cancellation.honoured, .ignored]
+    )
+    func changeWhoseCallerLeftInvalidates(cancellation: HeldOrigin.Cancellation) async throws {
+        let scene = try await FlightScene(cancellation: cancellation)
+        _ = await scene.crowd(1)
+        try await scene.answer(0)
+        let change = try #require(await scene.crowd(1, .page.with { $0.method = .put }).first)
+        change.cancel()
+        await scene.world.settle()
+        #expect(change.error is CancellationError)
+        try await scene.answer(1, status: 204, fields: [:], body: "")
+        _ = await scene.crowd(1)
+        #expect(scene.origin.count == 3)
+        try await scene.answer(2)
+        await scene.close()
+    }
+
     @Test("H15: an unsafe request that fails takes no stored response for its own")
     func keyedUnsafeRequestGetsTheError() async throws {
         let stage = try await Stage { $0.caching.staleIfError = .seconds(600) }

@@ -222,6 +222,34 @@ import Testing
         await stage.end()
     }
 
+    @Test("A21: a download that left its part leaves alone the part of the next one")
+    func brokenDownloadLeavesThePartOfAnother() async throws {
+        let bodies = [ManualBody(), ManualBody()]
+        let origin = ScriptedOrigin { _, number in
+            OriginResponse(
+                status: number == 1 ? 203 : 200,
+                fields: ["ETag": "\"\(number)\""],
+                body: bodies[number - 1].stream(count: 10)
+            )
+        }
+        let stage = try await Stage(origin) { $0.policy = .bypass }
+        let first = Task { try await self.download(stage) }
+        bodies[0].feed("01234")
+        // Only a 200 is written to the part: this body has a file of its own.
+        #expect(await eventually { folder.files.contains { $0.hasPrefix(path + ".part-") } })
+        let second = Task { try await self.download(stage) }
+        bodies[1].feed("abcde")
+        #expect(await eventually { (try? text(path + ".part")) == "abcde" })
+        bodies[0].fail(CacheError(.originFailed, detail: "On purpose"))
+        await #expect(throws: CacheError.self) { try await first.value }
+        bodies[1].feed("fghij")
+        bodies[1].finish()
+        #expect(try await second.value.status == 200)
+        #expect(try text(path) == "abcdefghij")
+        #expect(folder.files == [path])
+        await stage.end()
+    }
+
     @Test("A21: a file is always one version as a whole, wherever downloads break off")
     func fileIsNeverAMixture() async throws {
         for seed in 0..<150 {

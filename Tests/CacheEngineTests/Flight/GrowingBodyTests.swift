@@ -234,10 +234,10 @@ import Testing
         #expect(!body.needsBytes)
     }
 
-    @Test func followerOfABrokenBodyAsksForItself() {
+    @Test func followerOfAnAbandonedBodyAsksForItself() {
         var body = GrowingBody<Int>(windowBytes: 100)
         _ = body.append(piece(10))
-        _ = body.fail(CancellationError())
+        _ = body.abandon(CancellationError())
         #expect(body.join(at: 0, .follower) == nil)
         #expect(body.join(at: 0, .asker) != nil)
     }

@@ -67,6 +67,22 @@ import Testing
         await scene.close()
     }
 
+    /// The origin fails just behind its head, before those that waited have run.
+    @Test(arguments: raceSeeds)
+    func s07BodyThatBreaksWithItsHeadCostsOneFetch(seed: UInt64) async throws {
+        let scene = try await FlightScene(seed: seed)
+        let callers = await scene.crowd(50)
+        let body = ManualBody()
+        if seed.isMultiple(of: 2) { body.feed("half") }
+        body.fail(CacheError(.originFailed, detail: "reset"))
+        let exchange = try #require(scene.origin.exchanges.first)
+        exchange.answer(fields: ["Cache-Control": "max-age=60"], body: body)
+        await scene.world.settle()
+        #expect(scene.origin.count == 1)
+        #expect(callers.allSatisfy { $0.errorCode == .originFailed })
+        await scene.close()
+    }
+
     @Test func s07ABodyShorterThanAnnouncedIsBroken() async throws {
         let scene = try await FlightScene()
         let callers = await scene.crowd(3)

@@ -114,9 +114,9 @@ import Testing
     }
 
     /// A response that varies waits for the index of its resource, and a newer one may be stored
-    /// meanwhile.
-    @Test(arguments: [true, false])
-    func newerVariantStaysWhileAnOlderOneIsEntered(isWhole: Bool) async throws {
+    /// meanwhile, which may or may not vary.
+    @Test(arguments: [true, false], [true, false])
+    func newerVariantStaysWhileAnOlderOneIsEntered(isWhole: Bool, varies: Bool) async throws {
         let (scene, origin, reloads) = try await Self.reloads(2, of: Self.varying)
         let (older, newer) = (reloads[0], reloads[1])
         let (world, exchanges) = (scene.simulation, origin.exchanges)
@@ -128,7 +128,7 @@ import Testing
         }
         await world.settle()
         #expect(scene.store.hungCount == 1)
-        exchanges[2].answer(fields: Self.varying, body: "newer")
+        exchanges[2].answer(fields: varies ? Self.varying : Self.fields, body: "newer")
         await world.settle()
         #expect(newer.isComplete && newer.text == "newer")
         scene.store.release()
@@ -141,6 +141,24 @@ import Testing
         #expect(await scene.body() == "newer")
         #expect(origin.count == 3)
         #expect(await world.shutDown())
+    }
+
+    /// The hook decides about a variant once its body is complete, which is then entered again.
+    @Test func newerAnswerStaysWhileAnOlderVariantArrives() async throws {
+        let scene = try await FlightScene { $0.hooks.willStore = { $0 } }
+        let older = await scene.world.answer(.page, policy: .reload)
+        let body = try await scene.begin(0, fields: Self.varying)
+        await body.feed("ol", scene.world)
+        let newer = await scene.world.answer(.page, policy: .reload)
+        try await scene.answer(1, fields: Self.fields, body: "newer")
+        #expect(newer.isComplete && newer.text == "newer")
+        await body.feed("der", scene.world)
+        await body.finish(scene.world)
+        #expect(older.isComplete && older.text == "older")
+        let later = try #require(await scene.crowd(1).first)
+        #expect(later.text == "newer" && later.info?.source == .fresh)
+        #expect(scene.origin.count == 2)
+        await scene.close()
     }
 
     /// Memory holds no index, so that both read it behind the memory: one before the other enters.

@@ -110,6 +110,16 @@ import Testing
         await scene.close()
     }
 
+    private static func markStale(byTag isByTag: Bool, _ scene: FlightScene) async {
+        await scene.world.perform { cache in
+            if isByTag {
+                try? await cache.markStale(tagged: "news")
+            } else {
+                _ = try? await cache.markStale(.page)
+            }
+        }
+    }
+
     /// A fetch that began before a soft purge is not stored, and the marked entry is still of use.
     @Test(arguments: [true, false], OrderOfAnswersTests.Place.allCases)
     func softPurgeDuringARefreshKeepsTheEntry(
@@ -123,13 +133,7 @@ import Testing
         try await scene.answer(0, fields: fields, body: "old")
         await scene.world.advance(seconds: 20)
         #expect(await scene.crowd(1).first?.text == "old")
-        await scene.world.perform { cache in
-            if isByTag {
-                try? await cache.markStale(tagged: "news")
-            } else {
-                _ = try? await cache.markStale(.page)
-            }
-        }
+        await Self.markStale(byTag: isByTag, scene)
         try await scene.answer(1, fields: fields, body: "new")
         let next = try #require(await scene.crowd(1).first)
         #expect(next.text == "old" && next.info?.source == .stale)
@@ -168,10 +172,43 @@ import Testing
         await scene.world.perform { _ = try? await $0.remove(.page) }
         try await scene.answer(1, status: 304, fields: fields, body: "")
         #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(before.allSatisfy { $0.info?.isStored == false })
+        #expect(before.allSatisfy { $0.info?.refusal == "removed-meanwhile" })
         let after = try #require(await scene.crowd(1).first)
         #expect(scene.origin.exchanges.last?.request.fields["If-None-Match"] == nil)
         try await scene.answer(2, fields: fields, body: "new")
         #expect(after.text == "new")
+        await scene.close()
+    }
+
+    /// Two requests that have found a stale response, and wait for the only attempt of their fetch.
+    private static func fetchOfAStaleResponse() async throws -> (FlightScene, [Caller]) {
+        let scene = try await FlightScene { $0.collapsing.maximumAttempts = 1 }
+        let fields: HeaderFields = ["Cache-Control": "max-age=10", "Cache-Tag": "news"]
+        _ = await scene.crowd(1)
+        try await scene.answer(0, fields: fields, body: "old")
+        await scene.world.advance(seconds: 11)
+        let callers = await scene.crowd(2)
+        try #require(scene.origin.count == 2)
+        return (scene, callers)
+    }
+
+    /// The removal has returned, so no request may get the response any more.
+    @Test(arguments: Removal.allCases)
+    func s18RemovedResponseDoesNotStandIn(removal: Removal) async throws {
+        let (scene, callers) = try await Self.fetchOfAStaleResponse()
+        await scene.world.perform(removal.perform)
+        try await scene.fail(1)
+        #expect(callers.allSatisfy { $0.status == nil && $0.errorCode == .originFailed })
+        await scene.close()
+    }
+
+    @Test(arguments: [true, false])
+    func softlyPurgedResponseStandsIn(isByTag: Bool) async throws {
+        let (scene, callers) = try await Self.fetchOfAStaleResponse()
+        await Self.markStale(byTag: isByTag, scene)
+        try await scene.fail(1)
+        #expect(callers.allSatisfy { $0.text == "old" && $0.info?.source == .fallback })
         await scene.close()
     }
 

@@ -15,10 +15,19 @@ struct Confirmation {
                 status: answer.status,
                 fields: answer.fields,
                 content: .confirmed(current),
-                refusal: refusal
+                refusal: refusal ?? removal(of: current)
             ),
             sharing: sharing
         )
+    }
+
+    /// The reason why the confirmed response is not stored although it may be: a removal.
+    ///
+    /// A refresh is without it: no request waits for the reason, and the origin has not failed.
+    private func removal(of current: StoredResponse) -> StoreRefusalReason? {
+        let isStored =
+            context.purpose == .refresh || services.tiers.permits(current.entry, since: ticket)
+        return isStored ? nil : StoreRefusalReason(.removedMeanwhile)
     }
 
     /// Writes the stored response anew with the merged fields.
@@ -65,7 +74,9 @@ struct Confirmation {
         if blueprint.isEncodable(bodyCount: stored.entry.bodyCount) {
             new = await tiers.renewed(new, as: blueprint)
         }
-        if context.policy.writes, !merged.isRefusedToThisRequestAlone {
+        if !context.policy.writes {
+            refusal = refusal ?? .policy
+        } else if !merged.isRefusedToThisRequestAlone {
             let isKept = refusal == nil
             let isWritten = isKept && needsWriting(stored, facts, kept)
             await put(new, for: stored, isKept: isKept, isWritten: isWritten)
@@ -117,9 +128,7 @@ struct Confirmation {
         // Also if it is no longer stored: its waiters get it as the newest one. An attempt that was
         // given up, or that a removal has overtaken, answers no request that came later.
         if tiers.permits(new.entry, since: ticket) {
-            tiers.arrivals.outdate(context.lookup.key.hash, order: ticket.order) {
-                StoredResponse.isPart(new.entry, ofVersion: $0)
-            }
+            tiers.outdateOlder(than: new.entry, since: ticket)
         }
         // If the process ends now, an older record must not make the stored response fresh again.
         if isWritten, stored.facts.isFresh(at: services.clock.nowSeconds) {

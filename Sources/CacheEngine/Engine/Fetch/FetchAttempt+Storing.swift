@@ -15,7 +15,7 @@ extension FetchAttempt {
         let variance: Variance?
         switch Vary.read(answer.fields) {
         case .absent: variance = nil
-        case .selecting(let vary): variance = await enter(vary, ticket)
+        case .selecting(let vary): variance = await enter(vary, ticket, arrival)
         case .everything:
             return refused(answer, StoreRefusalReason(StoreRefusal.varyOnEverything.code))
         case .tooMany: return refused(answer, StoreRefusalReason(StoreRefusal.varyTooLong.code))
@@ -109,12 +109,17 @@ extension FetchAttempt {
         )
     }
 
-    private func enter(_ vary: Vary, _ ticket: RemovalLedger.Ticket) async -> Variance {
+    private func enter(
+        _ vary: Vary,
+        _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival
+    ) async -> Variance {
         let registry = VariantRegistry(
             services: services,
             key: context.key,
             fields: context.asked.request.fields.section,
             ticket: ticket,
+            arrival: arrival,
             storageClass: storageClass,
             mayStayInMemory: services.configuration.hooks.willStore != nil
                 || context.asked.request.options.leavesStoring

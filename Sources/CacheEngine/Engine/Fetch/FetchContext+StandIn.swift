@@ -1,12 +1,17 @@
 import HTTPCaching
 
 extension FetchContext {
-    /// Whether `stored` may be served after this failure of the fetch.
+    /// Whether `stored` may be served after this failure of the fetch: never after its removal.
     func mayStandIn(
         _ stored: StoredResponse,
         for failure: StaleOnError.Failure,
         _ services: Services
     ) -> Bool {
+        if services.tiers.mayHaveRemoved(stored.stored, since: ticket),
+            !Mutant.standsInDespiteRemovals.isOn
+        {
+            return false
+        }
         let now = services.clock.nowSeconds
         let current =
             Mutant.standsInDespiteMarks.isOn

@@ -163,6 +163,7 @@ struct FetchedEntry {
         tiers.arrivals.outdate(
             body.key.hash,
             order: body.ticket.order,
+            withVariants: body.variance == nil,
             except: body.ticket.arrival
         )
     }

@@ -23,6 +23,7 @@ extension FlightFetch {
                 since: context.ticket
             )
         }
+        if told ?? 0 == 0 { invalidateUnasked(outcome.answer, context) }
         guard let told else { return nil }
         if context.purpose == .refresh {
             noteRefresh(context, refreshEnd(of: outcome, context))
@@ -31,6 +32,17 @@ extension FlightFetch {
             services.recorder.refused(refusal, context.asked.request)
         }
         return told
+    }
+
+    /// Removes what a request may have changed whose caller, who would do so, has left.
+    private func invalidateUnasked(_ answer: FlightAnswer, _ context: FetchContext) {
+        guard context.asked.request.method.kind.isUnsafe, !Mutant.forgetsWhatCallersLeave.isOn else {
+            return
+        }
+        let invalidating = Invalidating(services: services, asked: context.asked)
+        _ = services.supervisor.start(on: executor) {
+            await invalidating.removeTargets(of: answer)
+        }
     }
 
     /// The requests that get the response.

@@ -13,6 +13,8 @@ final class PartialFile {
     private let file: BodyFile
     private let notePath: String
     private(set) var count: Int
+    /// Whether the files no longer have their names, under which another download may have its own.
+    private var isGone = false
 
     /// The longest note that is read.
     private static let noteBytesMax = 16 << 10
@@ -72,6 +74,7 @@ final class PartialFile {
         // Before the move: after it the note could be that of the next download.
         unlink(notePath)
         try file.move(to: path)
+        isGone = true
     }
 
     /// Leaves the bytes to the next download if it can continue them.
@@ -79,8 +82,10 @@ final class PartialFile {
         if tag(of: url) == nil { remove() }
     }
 
-    /// Removes both files.
+    /// Removes both files; does nothing the second time.
     func remove() {
+        if isGone, !Mutant.unlinksPartsOfOthers.isOn { return }
+        isGone = true
         unlink(notePath)
         unlink(file.path)
     }

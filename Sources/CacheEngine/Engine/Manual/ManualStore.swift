@@ -77,7 +77,7 @@ struct ManualStore {
         switch Vary.read(response.fields.section) {
         case .absent: break
         case .selecting(let vary):
-            let variance = await enter(vary, of: key, request, ticket, for: builder)
+            let variance = await enter(vary, of: key, request, ticket, expected, for: builder)
             guard variance.isStored else {
                 return await refuse(.notAdmitted, variance.key, request)
             }
@@ -237,6 +237,7 @@ struct ManualStore {
         of key: RequestKey,
         _ request: CacheRequest,
         _ ticket: RemovalLedger.Ticket,
+        _ arrival: ExpectedArrival?,
         for builder: EntryBuilder
     ) async -> Variance {
         let registry = VariantRegistry(
@@ -244,6 +245,7 @@ struct ManualStore {
             key: key,
             fields: request.fields.section,
             ticket: ticket,
+            arrival: arrival,
             storageClass: builder.storageClass,
             mayStayInMemory: builder.place == .memoryOnly
         )

@@ -9,6 +9,9 @@ import Synchronization
 /// key whose heads came before its own; the store refuses an outdated one, and no request joins it.
 ///
 /// A part outdates no arrival of its own version, as a whole or another part of it holds more.
+///
+/// A response without `Vary` takes the place of its resource's index, and so outdates the variants
+/// too.
 final class ArrivalLedger: Sendable {
     private let lastOrder = Atomic<UInt64>(0)
     private let shares: [ArrivalShare]
@@ -30,7 +33,7 @@ final class ArrivalLedger: Sendable {
     ///
     /// `begin` must follow, so that a change of that key during the look-up counts.
     func expect(_ resource: KeyHash, order: UInt64, fields: FieldSection) -> ExpectedArrival {
-        share(of: resource).expect(resource, ArrivalMark(order: order, fields: fields))
+        share(of: resource).expect(ArrivalMark(key: resource, order: order, fields: fields))
     }
 
     /// Begins the arrival of an expected response with these fields, whose key is known now.
@@ -39,8 +42,8 @@ final class ArrivalLedger: Sendable {
         _ expected: ExpectedArrival,
         fields: FieldSection
     ) -> Arrival {
-        let mark = ArrivalMark(order: expected.mark.order, fields: fields)
-        return share(of: key).begin(key, mark, expected.mark)
+        let mark = ArrivalMark(key: key, order: expected.mark.order, fields: fields)
+        return share(of: key).begin(mark, expected.mark)
     }
 
     /// Whether a response with a later head has been stored under the key since `expected` began.
@@ -50,28 +53,33 @@ final class ArrivalLedger: Sendable {
 
     /// Begins the arrival of a response with these fields, whose head has the place `order`.
     func begin(_ key: KeyHash, order: UInt64, fields: FieldSection) -> Arrival {
-        share(of: key).begin(key, ArrivalMark(order: order, fields: fields))
+        share(of: key).begin(ArrivalMark(key: key, order: order, fields: fields))
     }
 
     /// Begins a copy of the response that is stored under the key; every later change outdates it.
     func beginCopy(of key: KeyHash) -> Arrival {
-        share(of: key).begin(key, ArrivalMark(order: 0, fields: nil))
+        share(of: key).begin(ArrivalMark(key: key, order: 0, fields: nil))
     }
 
     /// Outdates the copies of the key, and the arrivals with heads before `order`, except `arrival`
     /// and those that `isSameVersion` says have the version of a part that is stored.
+    ///
+    /// `withVariants` if the key is that of a resource, and its response does not vary: the arrivals
+    /// of its variants are outdated too.
     ///
     /// Called after the change, inside the key's critical section: an arrival is stored either before
     /// the change or not at all, and a copy that begins later sees the change.
     func outdate(
         _ key: KeyHash,
         order: UInt64 = 0,
+        withVariants: Bool = false,
         except arrival: Arrival? = nil,
         isSameVersion: (FieldSection) -> Bool = { _ in false }
     ) {
         share(of: key).outdate(
             key,
             order: order,
+            withVariants: withVariants && !Mutant.storesOlderVariants.isOn,
             except: arrival?.mark,
             isSameVersion: isSameVersion
         )
@@ -83,43 +91,45 @@ final class ArrivalLedger: Sendable {
 /// One response whose key is not known yet, until this is released.
 final class ExpectedArrival: Sendable {
     fileprivate let mark: ArrivalMark
-    private let resource: KeyHash
     private let share: ArrivalShare
 
-    fileprivate init(_ resource: KeyHash, _ mark: ArrivalMark, _ share: ArrivalShare) {
-        self.resource = resource
+    fileprivate init(_ mark: ArrivalMark, _ share: ArrivalShare) {
         self.mark = mark
         self.share = share
     }
 
-    deinit { share.endExpecting(resource, mark) }
+    deinit { share.endExpecting(mark) }
+
+    /// Whether a newer response has overtaken it, whatever its key will be.
+    var isOutdated: Bool { mark.isOutdated }
 }
 
 /// One response, or one copy of a stored one, on its way into the store until this is released.
 final class Arrival: Sendable {
     let mark: ArrivalMark
-    private let key: KeyHash
     private let share: ArrivalShare
 
-    fileprivate init(_ key: KeyHash, _ mark: ArrivalMark, _ share: ArrivalShare) {
-        self.key = key
+    fileprivate init(_ mark: ArrivalMark, _ share: ArrivalShare) {
         self.mark = mark
         self.share = share
     }
 
-    deinit { share.end(key, mark) }
+    deinit { share.end(mark) }
 
     var isOutdated: Bool { mark.isOutdated }
 }
 
 /// Whether a newer response has overtaken an arrival.
 final class ArrivalMark: Sendable {
+    /// The key of the response; that of its resource while its own is not known.
+    fileprivate let key: KeyHash
     fileprivate let order: UInt64
     /// The fields of the response; `nil` for a copy of a stored one.
     fileprivate let fields: FieldSection?
     private let outdated = Atomic(false)
 
-    fileprivate init(order: UInt64, fields: FieldSection?) {
+    fileprivate init(key: KeyHash, order: UInt64, fields: FieldSection?) {
+        self.key = key
         self.order = order
         self.fields = fields
     }
@@ -140,9 +150,10 @@ final class ArrivalMark: Sendable {
 
 /// The arrivals of a sixteenth of the keys.
 private final class ArrivalShare: Sendable {
+    /// By the placement that a resource shares with its variants.
     private struct Marks {
-        var known: [KeyHash: [ArrivalMark]] = [:]
-        /// Those without a key, by the placement that a resource shares with its variants.
+        var known: [UInt64: [ArrivalMark]] = [:]
+        /// Those without a key.
         var expected: [UInt64: [ExpectedMark]] = [:]
 
         func isOvertaken(_ mark: ArrivalMark, _ key: KeyHash) -> Bool {
@@ -177,15 +188,15 @@ private final class ArrivalShare: Sendable {
         )
     }
 
-    func expect(_ resource: KeyHash, _ mark: ArrivalMark) -> ExpectedArrival {
+    func expect(_ mark: ArrivalMark) -> ExpectedArrival {
         marks.withLock {
-            $0.expected[resource.placement, default: []].append(ExpectedMark(mark: mark))
+            $0.expected[mark.key.placement, default: []].append(ExpectedMark(mark: mark))
         }
-        return ExpectedArrival(resource, mark, self)
+        return ExpectedArrival(mark, self)
     }
 
-    func endExpecting(_ resource: KeyHash, _ mark: ArrivalMark) {
-        let placement = resource.placement
+    func endExpecting(_ mark: ArrivalMark) {
+        let placement = mark.key.placement
         marks.withLock { marks in
             marks.expected[placement]?.removeAll { $0.mark === mark }
             if marks.expected[placement]?.isEmpty == true { marks.expected[placement] = nil }
@@ -193,47 +204,56 @@ private final class ArrivalShare: Sendable {
     }
 
     /// Begins an arrival that was expected as `expected`, if that is given.
-    func begin(_ key: KeyHash, _ mark: ArrivalMark, _ expected: ArrivalMark? = nil) -> Arrival {
+    func begin(_ mark: ArrivalMark, _ expected: ArrivalMark? = nil) -> Arrival {
         marks.withLock { marks in
-            marks.known[key, default: []].append(mark)
-            guard let expected, marks.isOvertaken(expected, key),
+            marks.known[mark.key.placement, default: []].append(mark)
+            guard let expected, marks.isOvertaken(expected, mark.key),
                 !Mutant.marksArrivalsLate.isOn
             else { return }
             mark.outdate()
         }
-        return Arrival(key, mark, self)
+        return Arrival(mark, self)
     }
 
     func isOvertaken(_ mark: ArrivalMark, _ key: KeyHash) -> Bool {
         marks.withLock { $0.isOvertaken(mark, key) }
     }
 
-    func end(_ key: KeyHash, _ mark: ArrivalMark) {
+    func end(_ mark: ArrivalMark) {
+        let placement = mark.key.placement
         marks.withLock { marks in
-            assert(marks.known[key]?.contains { $0 === mark } == true, "only what began ends")
-            marks.known[key]?.removeAll { $0 === mark }
-            if marks.known[key]?.isEmpty == true { marks.known[key] = nil }
+            assert(
+                marks.known[placement]?.contains { $0 === mark } == true,
+                "only what began ends"
+            )
+            marks.known[placement]?.removeAll { $0 === mark }
+            if marks.known[placement]?.isEmpty == true { marks.known[placement] = nil }
         }
     }
 
     func outdate(
         _ key: KeyHash,
         order: UInt64,
+        withVariants: Bool,
         except own: ArrivalMark?,
         isSameVersion: (FieldSection) -> Bool
     ) {
+        let placement = key.placement
         marks.withLock { marks in
             // Checked first: usually no body arrives, and the key need not be hashed.
-            if !marks.known.isEmpty, let known = marks.known[key] {
-                for mark in known
-                where mark !== own && mark.isOlder(than: order, isSameVersion) { mark.outdate() }
+            if !marks.known.isEmpty, let known = marks.known[placement] {
+                for mark in known where mark !== own && (withVariants || mark.key == key) {
+                    if mark.isOlder(than: order, isSameVersion) { mark.outdate() }
+                }
             }
-            guard !marks.expected.isEmpty, let expected = marks.expected[key.placement] else {
-                return
-            }
+            guard !marks.expected.isEmpty, let expected = marks.expected[placement] else { return }
             for (index, one) in expected.enumerated()
             where one.mark.isOlder(than: order, isSameVersion) {
-                marks.expected[key.placement]?[index].note(key)
+                if withVariants {
+                    one.mark.outdate()
+                } else {
+                    marks.expected[placement]?[index].note(key)
+                }
             }
         }
     }

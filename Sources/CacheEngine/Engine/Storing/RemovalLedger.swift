@@ -44,17 +44,28 @@ final class RemovalLedger: @unchecked Sendable {
     private let everything = Atomic<UInt64>(0)
     private let anyTag = Atomic<UInt64>(0)
     private let slots: UnsafeMutablePointer<Atomic<UInt64>>
+    /// The moments without those of soft purges, which leave the entries that they cover.
+    private let hardSlots: UnsafeMutablePointer<Atomic<UInt64>>
+    private let hardEverything = Atomic<UInt64>(0)
 
     init() {
-        slots = .allocate(capacity: Self.slotsCount)
-        for index in 0..<Self.slotsCount { (slots + index).initialize(to: Atomic(0)) }
+        slots = Self.makeSlots()
+        hardSlots = Self.makeSlots()
+    }
+
+    private static func makeSlots() -> UnsafeMutablePointer<Atomic<UInt64>> {
+        let slots = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: slotsCount)
+        for index in 0..<slotsCount { (slots + index).initialize(to: Atomic(0)) }
+        return slots
     }
 
     deinit {
         assert(everything.load(ordering: .relaxed) < Self.oneUnderWay, "every removal has ended")
         assert(anyTag.load(ordering: .relaxed) < Self.oneUnderWay, "every removal has ended")
-        slots.deinitialize(count: Self.slotsCount)
-        slots.deallocate()
+        for slots in [slots, hardSlots] {
+            slots.deinitialize(count: Self.slotsCount)
+            slots.deallocate()
+        }
     }
 
     func ticket() -> Ticket {
@@ -72,15 +83,23 @@ final class RemovalLedger: @unchecked Sendable {
         fleetPosition.store(position, ordering: .releasing)
     }
 
-    /// Notes the removal of a resource with its variants, inside the key's critical section.
-    func note(_ key: KeyHash) { note(in: slots[Self.slot(key.placement)]) { $0 } }
+    /// Notes the removal of a resource with its variants, inside the key's critical section; a soft
+    /// purge leaves them.
+    func note(_ key: KeyHash, isSoft: Bool = false) {
+        let slot = Self.slot(key.placement)
+        if !isSoft { note(in: hardSlots[slot]) { $0 } }
+        note(in: slots[slot]) { $0 }
+    }
 
-    /// Notes that the removal of all entries in `scope` begins; `end` must follow.
-    func begin(_ scope: RemovalScope) { note(scope) { $0 + Self.oneUnderWay } }
+    /// Notes that the removal, or the soft purge, of all entries in `scope` begins; `end` must
+    /// follow.
+    func begin(_ scope: RemovalScope, isSoft: Bool = false) {
+        note(scope, isSoft: isSoft) { $0 + Self.oneUnderWay }
+    }
 
     /// Notes that the removal is over.
-    func end(_ scope: RemovalScope) {
-        note(scope) { underWay in
+    func end(_ scope: RemovalScope, isSoft: Bool = false) {
+        note(scope, isSoft: isSoft) { underWay in
             assert(underWay >= Self.oneUnderWay, "every end has a beginning")
             return underWay - Self.oneUnderWay
         }
@@ -113,13 +132,30 @@ final class RemovalLedger: @unchecked Sendable {
 
     private func permits(tags: UnsafeRawBufferPointer, since sequence: UInt64) -> Bool {
         if Mutant.ledgerIgnoresTags.isOn { return true }
-        var isPermitted = true
+        return !Self.isNoted(tags, in: slots, since: sequence)
+    }
+
+    private static func isNoted(
+        _ tags: UnsafeRawBufferPointer,
+        in slots: UnsafeMutablePointer<Atomic<UInt64>>,
+        since sequence: UInt64
+    ) -> Bool {
+        var isNoted = false
         TagList.forEach(in: tags) { tag in
-            if slots[Self.slot(tag: tag)].load(ordering: .acquiring) > sequence {
-                isPermitted = false
-            }
+            if slots[slot(tag: tag)].load(ordering: .acquiring) > sequence { isNoted = true }
         }
-        return isPermitted
+        return isNoted
+    }
+
+    /// Whether an entry that was found since `ticket` may have been removed; a soft purge removes
+    /// nothing.
+    func mayHaveRemoved(_ entry: Entry, since ticket: Ticket) -> Bool {
+        assert(isOfThisLedger(ticket))
+        let sequence = ticket.sequence
+        let slot = Self.slot(entry.head.hash.placement)
+        return hardEverything.load(ordering: .acquiring) > sequence
+            || hardSlots[slot].load(ordering: .acquiring) > sequence
+            || entry.withTags { Self.isNoted($0, in: hardSlots, since: sequence) }
     }
 
     /// Whether a fetch that began with `ticket` may still answer a request that arrives now,
@@ -146,15 +182,17 @@ final class RemovalLedger: @unchecked Sendable {
         ticket.sequence <= sequence.load(ordering: .acquiring)
     }
 
-    private func note(_ scope: RemovalScope, _ change: (UInt64) -> UInt64) {
+    private func note(_ scope: RemovalScope, isSoft: Bool, _ change: (UInt64) -> UInt64) {
         switch scope {
         case .tag(var tag):
-            tag.withUTF8 { bytes in
-                note(in: slots[Self.slot(tag: UnsafeRawBufferPointer(bytes))], change)
-            }
+            let slot = tag.withUTF8 { Self.slot(tag: UnsafeRawBufferPointer($0)) }
+            if !isSoft { note(in: hardSlots[slot]) { $0 } }
+            note(in: slots[slot], change)
             note(in: anyTag, change)
         // These scopes have no key or tag.
-        case .everything, .storageClass, .storedAfter, .storedBefore: note(in: everything, change)
+        case .everything, .storageClass, .storedAfter, .storedBefore:
+            if !isSoft { note(in: hardEverything) { $0 } }
+            note(in: everything, change)
         }
     }
 

@@ -6,14 +6,19 @@ extension TieredStore {
     /// the URL of a response that is kept in no file. The index of before stays there meanwhile, unless
     /// this one `isFirst` of its nonce: then a response that did not vary is removed instead, or the
     /// index that leads to older variants.
+    ///
+    /// `isCurrent` says whether no newer response has come instead; it is called while the key is
+    /// locked.
     func put(
         index blueprint: EntryBlueprint,
         isFirst: Bool,
         mayWait: Bool,
-        since ticket: RemovalLedger.Ticket
+        since ticket: RemovalLedger.Ticket,
+        onlyIf isCurrent: () -> Bool
     ) {
         guard mayWait else {
-            _ = put(makeEntry(blueprint, body: EmptyCollection()), since: ticket)
+            let index = makeEntry(blueprint, body: EmptyCollection())
+            _ = put(index, since: ticket, onlyIf: isCurrent)
             return
         }
         var waiting = blueprint
@@ -25,7 +30,7 @@ extension TieredStore {
                 outdateOlder(than: index, since: ticket)
                 if isFirst { backing.acceptRemoval(of: StoredEntry(index).key) }
             },
-            onlyIf: { permits(index, since: ticket) }
+            onlyIf: { permits(index, since: ticket) && isCurrent() }
         )
     }
 }

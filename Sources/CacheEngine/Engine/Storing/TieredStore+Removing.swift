@@ -74,8 +74,18 @@ extension TieredStore {
 
     /// Forbids fetches of the resource that are under way to store their responses.
     func outdateFetches(of key: RequestKey) {
-        ledger.note(key.hash)
+        ledger.note(key.hash, isSoft: true)
         memory.letWritersFinish()
+    }
+
+    /// Whether a response that was found since `ticket` may have been removed meanwhile.
+    ///
+    /// The ledger tells it of others too, which have the same place there. The memory still holds
+    /// such a one; but of variants it may hold one whose index was removed.
+    func mayHaveRemoved(_ stored: StoredEntry, since ticket: RemovalLedger.Ticket) -> Bool {
+        guard ledger.mayHaveRemoved(stored.entry, since: ticket) else { return false }
+        let key = RequestKey(stored.key)
+        return key.resource != nil || peek(key)?.isCopy(of: stored.entry) != true
     }
 
     // MARK: Many keys
@@ -130,12 +140,12 @@ extension TieredStore {
     ///
     /// `whenMarked` is called before the device is waited for.
     func markStale(_ tag: String, whenMarked: () -> Void = {}) async throws {
-        ledger.begin(.tag(tag))
+        ledger.begin(.tag(tag), isSoft: true)
         memory.letWritersFinish()
         // Before the marks are set: hits check for marks from now on.
         isAnythingMarked.store(true, ordering: .releasing)
         try await softPurges.markStale(tag) {
-            ledger.end(.tag(tag))
+            ledger.end(.tag(tag), isSoft: true)
             whenMarked()
         }
     }
@@ -155,11 +165,11 @@ extension TieredStore {
     ///
     /// `whenMarked` is called before the device is waited for.
     func markEverythingStale(whenMarked: () -> Void = {}) async throws {
-        ledger.begin(.everything)
+        ledger.begin(.everything, isSoft: true)
         memory.letWritersFinish()
         isAnythingMarked.store(true, ordering: .releasing)
         try await softPurges.markEverythingStale {
-            ledger.end(.everything)
+            ledger.end(.everything, isSoft: true)
             whenMarked()
         }
     }

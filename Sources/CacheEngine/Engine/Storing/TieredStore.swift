@@ -307,7 +307,13 @@ final class TieredStore: Sendable {
     /// Keeps responses with earlier heads from taking the entry's place when their bodies are
     /// complete; called while the key is locked.
     func outdateOlder(than entry: Entry, since ticket: RemovalLedger.Ticket) {
-        arrivals.outdate(entry.head.hash, order: ticket.order, except: ticket.arrival) {
+        let isVariant = entry.withKey { ResourceTag.resource(in: $0) != nil }
+        arrivals.outdate(
+            entry.head.hash,
+            order: ticket.order,
+            withVariants: !isVariant && !entry.head.flags.contains(.index),
+            except: ticket.arrival
+        ) {
             StoredResponse.isPart(entry, ofVersion: $0)
         }
     }

@@ -9,6 +9,8 @@ struct VariantRegistry {
     /// The fields of the request that the variant was fetched for.
     let fields: FieldSection
     let ticket: RemovalLedger.Ticket
+    /// The variant while its key is not known, if it was not entered before.
+    var arrival: ExpectedArrival?
     /// The class of the variant, as far as it is known.
     let storageClass: StorageClass
     /// Whether the variant may yet be kept in memory only, or not at all.
@@ -95,7 +97,8 @@ struct VariantRegistry {
             index: blueprint,
             isFirst: known?.nonce != index.nonce,
             mayWait: mayStayInMemory && !Mutant.writesIndexesAtOnce.isOn,
-            since: ticket
+            since: ticket,
+            onlyIf: { arrival?.isOutdated != true }
         )
         return Variance(index: index, vary: vary, key: variant)
     }
