@@ -138,7 +138,7 @@ struct Directory: Sendable {
         }
     }
 
-    /// The reply; `nil` after a failure, which is noted.
+    /// The reply; `nil` after a failure, which is noted, unless another sentinel may be up.
     private mutating func answer(
         _ outcome: Result<RESPValue, RedisError>,
         of server: NodeAddress
@@ -146,7 +146,9 @@ struct Directory: Sendable {
         switch outcome {
         case .success(.error(let text)): lastFailure = RedisError(reply: text, from: server)
         case .success(let reply): return reply
-        case .failure(let error): lastFailure = error
+        case .failure(let error):
+            let isOut = [.unreachable, .timedOut, .cut].contains(error.code)
+            if !isOut || turn >= seeds.count { lastFailure = error }
         }
         return nil
     }

@@ -113,6 +113,9 @@ struct PurgeRestorerTests {
         // The end of the log is read some more times.
         let count = server.names.count
         #expect(await eventually { server.names.count > count + 100 })
+        // The reader must not see the next purge, which begins an epoch.
+        server.hold(.blocking) { _ in true }
+        #expect(await eventually { server.isHolding(.blocking) })
         append(1)
         let log = try #require(store.state.withLock { $0.horizon.log })
         let record = SharedRecord(
@@ -124,6 +127,7 @@ struct PurgeRestorerTests {
         )
         let key = SharedKey(bytes: [2, 2], resource: [2])
         #expect(store.state.withLock { $0.horizon.permits(record, of: key) })
+        server.release(.blocking)
         await fleet.shutDown()
     }
 

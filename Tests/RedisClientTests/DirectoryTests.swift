@@ -157,4 +157,16 @@ import Testing
         #expect(directory.lastFailure?.code == (reply == nil ? .timedOut : .refused))
         #expect(directory.wanted(now: second) != nil)
     }
+
+    /// The next one may be up, and a purge waits for it.
+    @Test func sentinelThatIsOutIsNoCauseBeforeAllAreAsked() throws {
+        var directory = try directory("redis-sentinel://a:1,b:2#m")
+        let outcome: Result<RESPValue, RedisError> = .failure(.init(.unreachable, detail: "out"))
+        for (number, code) in [nil, RedisError.Code.unreachable].enumerated() {
+            let question = directory.wanted(now: UInt64(number) * second)
+            let sentinel = try #require(question).address
+            #expect(directory.sentinelAnswered(outcome, by: sentinel) == nil)
+            #expect(directory.lastFailure?.code == code)
+        }
+    }
 }

@@ -86,6 +86,7 @@ enum Mutant: String {
     case keepsThePadding
     case staysFailed
     case believesEveryUnlink
+    case stopsAtOneBody
     case believesLostHeaders
     case usesEachNodeOnce
 

@@ -263,7 +263,7 @@ extension GrowingBody {
     ///
     /// A follower, which can still ask for itself, also gets `nil` if the body was abandoned, or if
     /// it is not stored and still more than a window before `offset`. Of a body that broke off it
-    /// reads what came and the error: the crowd that waited would ask the origin all at once.
+    /// reads what is in memory and the error: the crowd that waited would ask the origin all at once.
     mutating func join(at offset: Int, _ party: BodyChain.Party) -> BodyChain.ReaderID? {
         if party == .follower {
             switch bytes.ending {

@@ -92,6 +92,28 @@ import Testing
         await store.close()
     }
 
+    /// The file may be damaged; its directory is not.
+    @Test func oneBodyThatCannotBeUnlinkedEndsNoOther() async throws {
+        let store = DiskStore(segmentBytes: 256 << 10, segments: 64, volume: .replaced(files))
+        let tier = try await store.open()
+        #expect(try await LargeBodyTests.write(0, version: 4, in: store) == .stored)
+        try await tier.flush()
+        files.plan.forbidden = Set(files.paths.filter { $0.hasSuffix(".body") })
+        files.plan.keepsForbidden = true
+        var refusedCount = 0
+        for number in 1...40 {
+            do {
+                #expect(try await LargeBodyTests.write(number, version: 4, in: store) == .stored)
+                try await tier.flush()
+            } catch { refusedCount += 1 }
+        }
+        #expect(tier.statistics.writeErrors > 0)
+        // The one whose room the damaged file was to give.
+        #expect(refusedCount <= 1)
+        #expect(try await store.read(40) != nil)
+        await store.close()
+    }
+
     /// The first shard cannot be written, and the second is written all the same.
     @Test func flushWritesEveryShardThoughOneFails() async throws {
         let store = DiskStore(shards: 2, volume: .replaced(files))

@@ -182,9 +182,12 @@ import Testing
     }
 
     /// Two requests that have found a stale response, and wait for the only attempt of their fetch.
-    private static func fetchOfAStaleResponse() async throws -> (FlightScene, [Caller]) {
+    private static func fetchOfAStaleResponse(
+        varies: Bool = false
+    ) async throws -> (FlightScene, [Caller]) {
         let scene = try await FlightScene { $0.collapsing.maximumAttempts = 1 }
-        let fields: HeaderFields = ["Cache-Control": "max-age=10", "Cache-Tag": "news"]
+        var fields: HeaderFields = ["Cache-Control": "max-age=10", "Cache-Tag": "news"]
+        if varies { fields["Vary"] = "Accept-Encoding" }
         _ = await scene.crowd(1)
         try await scene.answer(0, fields: fields, body: "old")
         await scene.world.advance(seconds: 11)
@@ -194,12 +197,22 @@ import Testing
     }
 
     /// The removal has returned, so no request may get the response any more.
-    @Test(arguments: Removal.allCases)
-    func s18RemovedResponseDoesNotStandIn(removal: Removal) async throws {
-        let (scene, callers) = try await Self.fetchOfAStaleResponse()
+    @Test(arguments: Removal.allCases, [false, true])
+    func s18RemovedResponseDoesNotStandIn(removal: Removal, varies: Bool) async throws {
+        let (scene, callers) = try await Self.fetchOfAStaleResponse(varies: varies)
         await scene.world.perform(removal.perform)
         try await scene.fail(1)
         #expect(callers.allSatisfy { $0.status == nil && $0.errorCode == .originFailed })
+        await scene.close()
+    }
+
+    /// The ledger notes the removal of a class for all keys.
+    @Test(arguments: [false, true])
+    func responseThatOthersWereRemovedBesideStandsIn(varies: Bool) async throws {
+        let (scene, callers) = try await Self.fetchOfAStaleResponse(varies: varies)
+        await scene.world.perform { _ = try? await $0.removeAll(in: .storageClass(.pinned)) }
+        try await scene.fail(1)
+        #expect(callers.allSatisfy { $0.text == "old" && $0.info?.source == .fallback })
         await scene.close()
     }
 

@@ -29,7 +29,8 @@ extension DiskShard {
     /// Frees the oldest segment or body, or spares that body because it is in use; returns `false` if
     /// it did neither, and made no segment clean.
     ///
-    /// Throws if a file cannot be unlinked; until it can, nothing more is dropped.
+    /// Throws if a segment, or so many bodies that the directory must be at fault, cannot be unlinked;
+    /// until they can, nothing more is dropped.
     func makeRoom() throws(FileFault) -> Bool {
         if try unlinkLeftBody() { return true }
         let before = ledger.balance.usedBytes
@@ -160,12 +161,21 @@ extension DiskShard {
         ledger.releaseBody(bytes)
     }
 
-    /// Tries again to unlink the file of a body; returns `false` if no such file is left.
+    /// The files that cannot be unlinked up to which each may be at fault itself.
+    static let leftBodiesMax = 8
+
+    /// Tries again to unlink the file of a body; returns `false` if that freed no room.
     private func unlinkLeftBody() throws(FileFault) -> Bool {
-        guard let left = state.withLock({ $0.leftBodies.popLast() }), isInPlace() else {
+        let (left, othersCount) = state.withLock { state in
+            // The next call tries another one.
+            let left = state.leftBodies.isEmpty ? nil : state.leftBodies.removeFirst()
+            return (left, state.leftBodies.count)
+        }
+        guard let left, isInPlace() else { return false }
+        do throws(FileFault) { try unlinkBody(left.path, releasing: left.bytes) } catch {
+            if othersCount >= (Mutant.stopsAtOneBody.isOn ? 0 : Self.leftBodiesMax) { throw error }
             return false
         }
-        try unlinkBody(left.path, releasing: left.bytes)
         return true
     }
 

@@ -80,6 +80,9 @@ struct BodyDelivery {
     }
 
     /// Gives the readers an error in place of the rest; a body that broke off is not stored.
+    ///
+    /// The flight leaves its desk first: a later request asks for itself, also while the file of this
+    /// body is being removed.
     private func breakOff(after last: ByteChunk?, _ error: any Error) {
         arriving.cancel()
         if let last { chain.append(last) }
@@ -87,6 +90,7 @@ struct BodyDelivery {
         if fetch.progress.noteBodyFailure() {
             services.recorder.originFailed(error, context.asked.request)
         }
+        fetch.withdraw(body)
         chain.fail(error)
     }
 

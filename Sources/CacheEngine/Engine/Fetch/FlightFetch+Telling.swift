@@ -34,7 +34,7 @@ extension FlightFetch {
         return told
     }
 
-    /// Removes what a request may have changed whose caller, who would do so, has left.
+    /// Removes what a request may have changed whose caller left before the response came.
     private func invalidateUnasked(_ answer: FlightAnswer, _ context: FetchContext) {
         guard context.asked.request.method.kind.isUnsafe, !Mutant.forgetsWhatCallersLeave.isOn else {
             return

@@ -21,7 +21,7 @@ enum SharedBody: Sendable {
         }
     }
 
-    /// A stream of the whole body; `nil` if its beginning was dropped or the body broke off.
+    /// A stream of the whole body; `nil` if its beginning was dropped or the body was abandoned.
     func stream(for party: BodyChain.Party) -> BodyStream? {
         switch self {
         case .present(let chunk): BodyStream(chunk)
@@ -46,7 +46,7 @@ enum SharedBody: Sendable {
     }
 
     /// A stream of the bytes of `range`, which lies inside the announced length; `nil` if its
-    /// beginning was dropped or is too far ahead, or the body broke off.
+    /// beginning was dropped or is too far ahead, or the body was abandoned.
     func stream(_ range: Range<Int>, for party: BodyChain.Party) -> BodyStream? {
         switch self {
         case .present(let chunk): BodyStream(chunk[range])

@@ -192,14 +192,12 @@ struct Boarding {
     // MARK: Alone
 
     /// Starts a flight for this request only, at this time of the monotonic clock.
-    ///
-    /// A request that may change resources goes on without its caller: the origin may carry it out.
     @inline(never)
     func boardAlone(_ context: FetchContext, nowNanoseconds: UInt64) -> FlightBoarding {
         let flight = Flight(
             key: context.lookup.flightKey.hash,
             founder: context,
-            isWanted: context.asked.request.method.kind.isUnsafe,
+            isWanted: false,
             waitersMax: 1,
             attemptsMax: 1,
             startedNanoseconds: asked.startedNanoseconds

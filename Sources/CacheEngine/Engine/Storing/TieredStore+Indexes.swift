@@ -1,5 +1,22 @@
 /// The indexes of variants, which lead to the entries of a resource.
 extension TieredStore {
+    /// The entry in memory under the key of a variant's resource.
+    func presentIndex(of variant: RequestKey) -> Entry? {
+        variant.resource.flatMap { bytes in
+            let hash = bytes.withUnsafeBytes { hasher.hash($0) }
+            return peek(RequestKey(bytes: bytes, hash: hash))
+        }
+    }
+
+    /// Whether a look-up in memory finds the entry of the key, a variant through its index.
+    func isReached(_ key: RequestKey) -> Bool {
+        guard key.resource != nil else { return peek(key) != nil }
+        guard let entry = presentIndex(of: key), let index = VariantIndex(entry),
+            let roll = VariantRoll(entry)
+        else { return false }
+        return roll.contains(index.hash(key))
+    }
+
     /// Stores an index; the caller rings the tier behind the memory.
     ///
     /// One that `mayWait` is for the memory only, until its variant is entered once more: no file has

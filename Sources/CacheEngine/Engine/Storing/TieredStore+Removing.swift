@@ -81,11 +81,11 @@ extension TieredStore {
     /// Whether a response that was found since `ticket` may have been removed meanwhile.
     ///
     /// The ledger tells it of others too, which have the same place there. The memory still holds
-    /// such a one; but of variants it may hold one whose index was removed.
+    /// such a one, and reaches it.
     func mayHaveRemoved(_ stored: StoredEntry, since ticket: RemovalLedger.Ticket) -> Bool {
         guard ledger.mayHaveRemoved(stored.entry, since: ticket) else { return false }
         let key = RequestKey(stored.key)
-        return key.resource != nil || peek(key)?.isCopy(of: stored.entry) != true
+        return peek(key)?.isCopy(of: stored.entry) != true || !isReached(key)
     }
 
     // MARK: Many keys

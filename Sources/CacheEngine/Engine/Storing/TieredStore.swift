@@ -166,11 +166,7 @@ final class TieredStore: Sendable {
         since ticket: RemovalLedger.Ticket
     ) {
         guard hasOutlet, outcome != .refused(.removedMeanwhile), let outlet else { return }
-        let resource = RequestKey(entry.key).resource
-        let index = resource.flatMap { bytes in
-            let hash = bytes.withUnsafeBytes { hasher.hash($0) }
-            return peek(RequestKey(bytes: bytes, hash: hash)).map { StoredEntry($0) }
-        }
+        let index = presentIndex(of: RequestKey(entry.key)).map { StoredEntry($0) }
         outlet.stored(entry, index: index, since: ticket, nowSeconds: clock.nowSeconds) {
             permits(entry.entry, since: ticket)
         }
