@@ -13,6 +13,7 @@ struct ServerConfiguration: Hashable, Sendable {
     /// The limit of one worker's open connections; one more closes the longest idle one.
     var connectionsMax = 20_000
     /// Bytes of a streamed response, or of a part of an entry, that wait for one client as a copy.
+    ///
     /// Its next requests wait unread behind so many bytes, and at the latest behind 64 KiB.
     var queuedBytesMax = 256 * 1024
     /// Bytes of unwanted content and its framing that are read to save a connection.

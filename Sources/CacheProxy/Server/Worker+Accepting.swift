@@ -140,11 +140,10 @@ extension Worker {
         return false
     }
 
-    /// A value that changes when a part of a request, or a PROXY header, arrives.
-    private func inputSoFar(_ connection: Connection) -> [Int] {
-        if Mutant.closesClientsThatBegin.isOn { return [] }
-        let isAnnouncing = connection.machine.course == .announcing
-        return [connection.pending?.bytes.count ?? 0, isAnnouncing ? 1 : 0]
+    /// Values of which one changes when a part of a request, or a PROXY header, arrives.
+    private func inputSoFar(_ connection: Connection) -> (heldBytes: Int, isAnnouncing: Bool) {
+        if Mutant.closesClientsThatBegin.isOn { return (0, false) }
+        return (connection.pending?.bytes.count ?? 0, connection.machine.course == .announcing)
     }
 
     private func findCandidates() {

@@ -120,9 +120,7 @@ extension UpstreamTable {
 
     private func beginBody(_ connection: UpstreamConnection, _ exchange: UpstreamExchange) {
         let head = connection.parser.takeHead()
-        connection.machine.headCame(
-            mayPersist: head.mayPersist && !isOfOneUser(exchange)
-        )
+        connection.machine.headCame(mayPersist: head.mayPersist && !isOfOneUser(exchange))
         connection.decoder = BodyDecoder(
             head.framing,
             of: .response(trailerBytesMax: exchange.origin.limits.trailerBytesMax)
@@ -131,7 +129,7 @@ extension UpstreamTable {
         connection.arrived = head
     }
 
-    /// Whether the origin may take later requests on the connection for those of this exchange's client.
+    /// Whether the origin may take later requests on the connection for those of this client.
     private func isOfOneUser(_ exchange: UpstreamExchange) -> Bool {
         exchange.call.request.fields.section.authenticatesConnection
             && !Mutant.sharesAuthenticatedConnections.isOn

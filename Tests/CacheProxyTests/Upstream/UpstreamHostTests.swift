@@ -36,7 +36,7 @@ import Testing
         [try #require(SocketAddress.literal("127.0.0.1", port: Int(server.port)))]
     }
 
-    @Test("a connection is not kept to an address that its host has left", arguments: [false, true])
+    @Test(arguments: [false, true])
     func connectionToAnAddressThatTheHostLeftIsNotUsed(isInUse: Bool) async throws {
         let stile = TurnStile()
         let old = try LoopbackServer { _, connection in

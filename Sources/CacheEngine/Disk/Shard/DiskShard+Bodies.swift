@@ -162,7 +162,7 @@ extension DiskShard {
     }
 
     /// The files that cannot be unlinked up to which each may be at fault itself.
-    static let leftBodiesMax = 8
+    private static let leftBodiesMax = 8
 
     /// Tries again to unlink the file of a body; returns `false` if that freed no room.
     private func unlinkLeftBody() throws(FileFault) -> Bool {

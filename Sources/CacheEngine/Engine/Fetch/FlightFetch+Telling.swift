@@ -36,11 +36,12 @@ extension FlightFetch {
 
     /// Removes what a request may have changed whose caller left before the response came.
     private func invalidateUnasked(_ answer: FlightAnswer, _ context: FetchContext) {
-        guard context.asked.request.method.kind.isUnsafe, !Mutant.forgetsWhatCallersLeave.isOn else {
+        guard context.asked.request.method.kind.isUnsafe, !Mutant.forgetsWhatCallersLeave.isOn
+        else {
             return
         }
         let invalidating = Invalidating(services: services, asked: context.asked)
-        _ = services.supervisor.start(on: executor) {
+        services.supervisor.start(on: executor) {
             await invalidating.removeTargets(of: answer)
         }
     }
