@@ -26,6 +26,9 @@ package struct ModelData: Sendable {
             text: "WRONGTYPE Operation against a key holding the wrong kind of value"
         )
         static let syntax = Failure(text: "ERR syntax error")
+        static let oldID = Failure(
+            text: "ERR The ID specified in XADD is equal or smaller than the target stream top item"
+        )
     }
 
     /// The items, also those that have expired; `item(_:)` leaves these out.
@@ -71,6 +74,21 @@ package struct ModelData: Sendable {
         var fields = try hash(key, now)
         for (name, value) in pairs { fields[name] = value }
         put(.hash(fields), at: key, expiresAt: item(key, now)?.expiresAt)
+    }
+
+    /// Appends an entry to a stream, which is made if there is none.
+    mutating func append(
+        _ id: ModelStreamID,
+        _ fields: [[UInt8]],
+        to key: String,
+        _ now: Int64
+    ) throws(Failure) {
+        var stream = try stream(key, now) ?? ModelStream()
+        // The only reference to the entries, so that they are not copied.
+        items[key]?.content = .string([])
+        let isNewest = stream.append(id, fields)
+        put(.stream(stream), at: key)
+        guard isNewest else { throw .oldID }
     }
 
     @discardableResult

@@ -78,15 +78,11 @@ package final class ModelRedis: Sendable {
     /// Runs one command on the master, or on the old master.
     package func run(_ words: [[UInt8]], onDeposed: Bool = false) -> RESPValue {
         let (reply, purge) = state.withLock { state -> (RESPValue, AppendedPurge?) in
-            guard onDeposed, var old = state.deposed else {
-                var master = state.master
-                let answer = run(words, on: &master, state)
-                state.master = master
-                return answer
+            let (mood, now) = (state.mood, nowMicroseconds(state))
+            guard onDeposed, state.deposed != nil else {
+                return run(words, on: &state.master, mood, now)
             }
-            let answer = run(words, on: &old, state)
-            state.deposed = old
-            return answer
+            return run(words, on: &state.deposed!, mood, now)
         }
         guard let purge else { return reply }
         onAppend(purge)
@@ -94,20 +90,20 @@ package final class ModelRedis: Sendable {
         return reply
     }
 
-    /// Runs a command; also returns the purge that it appended.
+    /// Runs a command at the given time in microseconds; also returns the purge that it appended.
     private func run(
         _ words: [[UInt8]],
         on node: inout Node,
-        _ state: State
+        _ mood: Mood,
+        _ now: Int64
     ) -> (RESPValue, AppendedPurge?) {
-        var mood = state.mood
+        var mood = mood
         // A replica ignores its limit of memory.
         if mood.isReadOnly { mood.isFull = false }
         if mood.isLoading {
             return (.error("LOADING Redis is loading the dataset in memory"), nil)
         }
         let name = words.first.map { String(decoding: $0, as: UTF8.self).uppercased() } ?? ""
-        let now = nowMicroseconds(state)
         guard name == "EVAL" || name == "EVALSHA" else {
             if mood.isFull, ModelData.growing.contains(name) {
                 return (.error("OOM command not allowed when used memory > 'maxmemory'."), nil)

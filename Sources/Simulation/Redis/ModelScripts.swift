@@ -54,9 +54,10 @@ struct ModelScript {
     }
 
     func run(on data: inout ModelData, _ server: Server) -> RESPValue {
-        var run = Run(keys: keys, words: words, data: data, server: server)
-        // The steps before a failure stay.
-        defer { data = run.data }
+        var run = Run(keys: keys, words: words, data: ModelData(), server: server)
+        // Moved, because a copy of a long log takes long. The steps before a failure stay.
+        swap(&run.data, &data)
+        defer { swap(&run.data, &data) }
         do throws(ModelData.Failure) {
             switch name {
             case .open: return try run.open()
@@ -130,8 +131,8 @@ private struct Run {
     mutating func append() throws(ModelData.Failure) -> RESPValue {
         let meta = try data.hash(keys[0], now)
         let incarnation = meta["inc"] ?? words[0]
-        var stream = try data.stream(keys[1], now) ?? ModelStream()
-        let last = meta["last"].map(text) ?? stream.entries.last?.id.text ?? "0-0"
+        let top = try data.stream(keys[1], now)?.entries.last?.id.text
+        let last = meta["last"].map(text) ?? top ?? "0-0"
         var epoch = meta["epoch"].flatMap { UInt64(text($0)) } ?? ModelStreamID(last)?.first ?? 0
         var number = meta["seq"].flatMap { UInt64(text($0)) } ?? 0
         let seen = UInt64(text(words[1])) ?? 0
@@ -143,13 +144,7 @@ private struct Run {
         try write()
         let fields = [("i", words[3]), ("k", words[4]), ("s", words[5]), ("v", words[6])]
             .flatMap { [Array($0.0.utf8), $0.1] }
-        guard stream.append(id, fields + [Array("p".utf8), Array(last.utf8)]) else {
-            throw ModelData.Failure(
-                text: "ERR The ID specified in XADD is equal or smaller than the target stream "
-                    + "top item"
-            )
-        }
-        data.put(.stream(stream), at: keys[1])
+        try data.append(id, fields + [Array("p".utf8), Array(last.utf8)], to: keys[1], now)
         let pairs = [
             ("inc", incarnation), ("epoch", Array(String(epoch).utf8)),
             ("seq", Array(String(number + 1).utf8)), ("run", Array(server.runID.utf8)),
