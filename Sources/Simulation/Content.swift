@@ -24,6 +24,8 @@ struct Content: Sendable {
     var isShareable = true
     /// Whether it may be stored; a body that broke off or had a wrong length must not be.
     var isStorable = true
+    /// Whether the application stored it, and no origin sent it.
+    var isByHand = false
     /// Whether only its head was sent.
     var isBodiless = false
     /// Whether a reader may reach a clean end of the body.
@@ -63,19 +65,28 @@ enum Path: String, CaseIterable, Sendable {
 
     var url: String { "http://example.com\(rawValue)" }
 
+    /// The lifetime of an answer; it is 0 if each use must be confirmed.
+    var lifetimeSeconds: Int64 {
+        switch self {
+        case .plain, .varying, .personal, .large: 60
+        case .brief, .windowed: 2
+        case .confirmed: 0
+        }
+    }
+
     /// The fields of an answer with the given entity tag.
     func fields(tag: String) -> HeaderFields {
         var fields: HeaderFields = ["Cache-Tag": "site", "ETag": tag]
         switch self {
-        case .plain, .large: fields["Cache-Control"] = "max-age=60"
-        case .brief: fields["Cache-Control"] = "max-age=2"
+        case .plain, .brief, .large: fields["Cache-Control"] = "max-age=\(lifetimeSeconds)"
         case .windowed:
-            fields["Cache-Control"] = "max-age=2, stale-while-revalidate=30, stale-if-error=60"
+            fields["Cache-Control"] =
+                "max-age=\(lifetimeSeconds), stale-while-revalidate=30, stale-if-error=60"
         case .varying:
-            fields["Cache-Control"] = "max-age=60"
+            fields["Cache-Control"] = "max-age=\(lifetimeSeconds)"
             fields["Vary"] = "Accept-Language"
         case .confirmed: fields["Cache-Control"] = "no-cache"
-        case .personal: fields["Cache-Control"] = "private, max-age=60"
+        case .personal: fields["Cache-Control"] = "private, max-age=\(lifetimeSeconds)"
         }
         return fields
     }

@@ -14,12 +14,21 @@ final class Ledger: Sendable {
     }
 
     private struct State {
-        var moment = 0
+        /// The clock's seconds at each moment so far.
+        var seconds: [Int64]
         var contents: [Content] = []
         var removals: [Removal] = []
         var problems: [String] = []
         var answers = 0
         var observations: [Observation] = []
+
+        /// The last moment.
+        var moment: Int { seconds.count - 1 }
+
+        mutating func tick(_ nowSeconds: Int64) -> Int {
+            seconds.append(nowSeconds)
+            return moment
+        }
     }
 
     /// The fact that a caller received an answer that later requests must receive too.
@@ -35,14 +44,18 @@ final class Ledger: Sendable {
         let text: String
     }
 
-    private let state = Mutex(State())
+    private let clock: TestClock
+    private let state: Mutex<State>
+
+    init(_ clock: TestClock) {
+        self.clock = clock
+        state = Mutex(State(seconds: [clock.nowSeconds]))
+    }
 
     /// Returns the next moment; no two events share one.
     func tick() -> Int {
-        state.withLock { state in
-            state.moment += 1
-            return state.moment
-        }
+        let now = clock.nowSeconds
+        return state.withLock { $0.tick(now) }
     }
 
     var problems: [String] { state.withLock { $0.problems } }
@@ -131,17 +144,19 @@ final class Ledger: Sendable {
 
     /// Judges one answer by the known facts.
     func judge(_ answer: Answer, to plan: RequestPlan) {
+        let now = clock.nowSeconds
         state.withLock { state in
             if answer.error == nil { state.answers += 1 }
             for problem in problems(of: answer, to: plan, state) {
                 state.problems.append("\(problem), asked: \(plan), got: \(answer)")
             }
-            state.moment += 1
+            _ = state.tick(now)
             observe(answer, to: plan, &state)
         }
     }
 
     private func problems(of answer: Answer, to plan: RequestPlan, _ state: State) -> [String] {
+        if plan.isLast, !answer.isWholeResponse { return ["no response after the last fault"] }
         if let error = answer.error { return problems(of: error, to: plan) }
         guard let status = answer.status else { return ["no answer and no error"] }
         // 504 for only-if-cached, the origin's own 503 and 404, 416 and 412 carry no content.
@@ -152,6 +167,7 @@ final class Ledger: Sendable {
         let content = state.contents[serial]
         var problems = ownership(of: content, answer, to: plan)
         problems += age(of: content, to: plan, state)
+        problems += lifetime(of: content, answer, to: plan, state)
         problems += order(of: content, to: plan, state)
         if answer.isWhole, !plan.isHead, status != 304 {
             problems += body(of: content, answer, status)
@@ -228,6 +244,26 @@ final class Ledger: Sendable {
             if content.askedAt < removal.began { return ["removed content"] }
         }
         return []
+    }
+
+    /// Whether a fresh answer was older than its lifetime already when its request began.
+    ///
+    /// The cache counts the age from a moment before its request reaches the origin, so the ledger
+    /// needs no tolerance. Policies and directives make no difference: an old answer that a policy
+    /// accepts is stale, and not fresh. Content that is stored by hand is new until the store has
+    /// ended.
+    private func lifetime(
+        of content: Content,
+        _ answer: Answer,
+        to plan: RequestPlan,
+        _ state: State
+    ) -> [String] {
+        guard answer.source == .fresh else { return [] }
+        var asOf = content.asOf
+        if content.isByHand { asOf = max(asOf, min(content.arrivedAt, plan.startedAt)) }
+        let age = max(0, state.seconds[plan.startedAt] - state.seconds[asOf])
+        guard age >= content.path.lifetimeSeconds else { return [] }
+        return ["fresh beyond its lifetime, at the age of \(age) s"]
     }
 
     private func body(of content: Content, _ answer: Answer, _ status: Int) -> [String] {

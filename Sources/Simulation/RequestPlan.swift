@@ -14,18 +14,31 @@ struct RequestPlan: Sendable, CustomStringConvertible {
     /// The turns of the executor between two reads.
     var pauseTurns = 0
     var startedAt = 0
+    /// Whether it comes after the last fault, so that it must get a response.
+    var isLast = false
 
     var isHead: Bool { request.method == .head }
     var isCancelled: Bool { leavesAfter != nil }
 
-    init(_ number: Int, _ dice: Dice) {
-        name = "caller \(number)"
-        path = dice.pick(Path.allCases)
-        language = dice.pick(["de", "en", "fr"])
+    private init(_ name: String, _ path: Path, language: String) {
+        self.name = name
+        self.path = path
+        self.language = language
         request = CacheRequest(
             url: path.url,
             fields: ["Accept-Language": language, "X-Caller": name]
         )
+    }
+
+    /// The plan of a plain request after the last fault.
+    init(last path: Path) {
+        self.init("last caller of \(path.rawValue)", path, language: "de")
+        isLast = true
+    }
+
+    init(_ number: Int, _ dice: Dice) {
+        let path = dice.pick(Path.allCases)
+        self.init("caller \(number)", path, language: dice.pick(["de", "en", "fr"]))
         if dice.oneIn(8) { request.method = .head }
         if dice.oneIn(6) { request.fields["Range"] = dice.pick(Self.ranges) }
         if dice.oneIn(10) {
@@ -75,6 +88,11 @@ struct Answer: Sendable, CustomStringConvertible {
         case .fresh, .stale, .revalidated, .fallback: true
         default: false
         }
+    }
+
+    /// Whether it is a whole response, and none that replaces a failed one.
+    var isWholeResponse: Bool {
+        error == nil && status == 200 && isWhole && source != .fallback
     }
 
     /// Whether later requests must receive this answer while it is fresh.

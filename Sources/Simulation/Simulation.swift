@@ -6,8 +6,9 @@ import Synchronization
 ///
 /// The seed determines the callers, the origin, the store, the clock and the order of all events.
 /// The `Ledger`, which knows which answers are permitted, judges every answer. A simulation also
-/// fails if a request remains without an answer although no event is possible, if a task or a
-/// flight is left over, or if a shutdown does not end.
+/// fails if a request remains without an answer although no event is possible, if a request after
+/// the last fault gets no response, if a task or a flight is left over, or if a shutdown does not
+/// end.
 public struct Simulation: Sendable {
     /// The result of a simulation.
     public struct Verdict: Sendable {
@@ -46,7 +47,7 @@ public struct Simulation: Sendable {
     private let seed: UInt64
     private let size: Size
     private let dice: Dice
-    private let ledger = Ledger()
+    private let ledger: Ledger
     private let world: SimulatedWorld
     private let capricious: CapriciousOrigin
     private let origin: NemesisOrigin
@@ -58,6 +59,7 @@ public struct Simulation: Sendable {
         self.size = size
         dice = Dice(seed: seed)
         let clock = TestClock()
+        ledger = Ledger(clock)
         var configuration = Self.configuration(dice)
         configuration.bodyLimits = Self.bodyLimits(seed)
         if dice.oneIn(2) {
@@ -189,6 +191,22 @@ public struct Simulation: Sendable {
         capricious.calmDown()
         origin.follow(.harmless)
         store?.follow(.harmless)
+        recover()
+        checkNothingIsLeft(cache)
+        askForEachPath(cache)
+        recover()
+        checkNothingIsLeft(cache)
+        let over = Box<Bool>()
+        world.executor.start {
+            await cache.shutDown()
+            over.put(true)
+        }
+        world.executor.runUntilIdle()
+        if over.value != true { ledger.report("the shutdown does not end") }
+    }
+
+    /// Advances the clock, and releases the calls that hang, until nothing waits.
+    private func recover() {
         for _ in 0..<400 {
             origin.release()
             store?.release()
@@ -197,6 +215,9 @@ public struct Simulation: Sendable {
             if world.clock.sleeperCount == 0, hungCount == 0 { break }
             world.clock.advance(seconds: 0.5)
         }
+    }
+
+    private func checkNothingIsLeft(_ cache: HTTPCache) {
         let left = Box<WorkUnderWay>()
         world.executor.start { left.put(await cache.workUnderWay) }
         world.executor.runUntilIdle()
@@ -205,13 +226,15 @@ public struct Simulation: Sendable {
         world.executor.start { owed.put(await cache.statistics.owedRemovals) }
         world.executor.runUntilIdle()
         if owed.value != 0 { ledger.report("removals still owed: \(owed.value as Any)") }
-        let over = Box<Bool>()
-        world.executor.start {
-            await cache.shutDown()
-            over.put(true)
-        }
-        world.executor.runUntilIdle()
-        if over.value != true { ledger.report("the shutdown does not end") }
+    }
+
+    /// Asks for each path after the last fault.
+    private func askForEachPath(_ cache: HTTPCache) {
+        // Longer than an error is shared, and than the pauses of a store that has failed.
+        world.clock.advance(seconds: 5)
+        let open = Unfinished()
+        for path in Path.allCases { start(RequestPlan(last: path), cache, open) }
+        letTimePass(until: open)
     }
 
     // MARK: Callers
@@ -303,6 +326,7 @@ public struct Simulation: Sendable {
     private static func store(_ path: Path, _ ledger: Ledger, _ cache: HTTPCache) async {
         let content = ledger.add(path, language: "de", caller: "by hand", askedAt: ledger.tick()) {
             $0.isShareable = true
+            $0.isByHand = true
             // The content may be stored at any moment before the call returns.
             $0.arrivedAt = .max
             $0.endedAt = .max

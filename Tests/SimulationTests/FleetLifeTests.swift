@@ -147,4 +147,60 @@ import Testing
         let early = Self.problems { ledger, _, _ in ledger.clock.advance(seconds: 10) }
         #expect(early.contains { $0.contains("an age below") })
     }
+
+    @Test func ledgerFindsFreshResponsesBeyondTheirLifetime() {
+        for (seconds, source, isFound) in [
+            (602, CacheInfo.Source.fresh, false), (603, .fresh, true), (603, .stale, false),
+        ] {
+            let problems = Self.problems { ledger, answer, _ in
+                ledger.clock.advance(seconds: Double(seconds))
+                (answer.source, answer.ageSeconds) = (source, seconds)
+            }
+            #expect(problems.contains { $0.contains("beyond its lifetime") } == isFound)
+        }
+    }
+
+    // MARK: After the last fault
+
+    @Test func ledgerFindsRequestsWithoutResponseAtTheEnd() {
+        let changes: [(inout FleetAnswer) -> Void] = [
+            { _ in },
+            { answer in answer.error = CacheError(.originFailed, detail: "refused") },
+            { answer in answer.status = 503 },
+            { answer in answer.source = .fallback },
+        ]
+        for (number, change) in changes.enumerated() {
+            let (ledger, right) = Self.ledger()
+            var answer = right
+            change(&answer)
+            ledger.judgeAtTheEnd(answer, to: Self.question, ModelRedis(ledger.clock))
+            #expect(ledger.problems.contains { $0.hasPrefix("no response") } == (number > 0))
+        }
+    }
+
+    /// A machine appends a purge again if it may be lost, and gets a receipt for the last time.
+    @Test(arguments: [1, 2] as [UInt64])
+    func ledgerFindsALostPurgeThatWasAppendedTwice(epochOfReceipt: UInt64) {
+        let (ledger, answer) = Self.ledger()
+        let redis = ModelRedis(ledger.clock)
+        _ = redis.run(["HSET", "{log}", "inc", "one"].map { Array($0.utf8) })
+        let number = ledger.beginPurge(FleetScope(.tag("news"), isSoft: false), by: 0)
+        ledger.offered([[1, 2]], by: 0)
+        for epoch in 1...2 as ClosedRange<UInt64> {
+            ledger.appended(
+                AppendedPurge(
+                    id: [1, 2],
+                    incarnation: Array("one".utf8),
+                    position: ModelStreamID(first: epoch, second: 1),
+                    isSoft: false,
+                    scope: "t",
+                    value: Array("news".utf8)
+                )
+            )
+        }
+        ledger.applied([[1, 2]], by: 0)
+        ledger.endPurge(number, receipt: ModelStreamID(first: epochOfReceipt, second: 1))
+        ledger.judgeAtTheEnd(answer, to: Self.question, redis)
+        #expect(ledger.problems.contains { $0.hasPrefix("(c)") })
+    }
 }

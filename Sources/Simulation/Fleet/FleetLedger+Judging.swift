@@ -33,7 +33,7 @@ extension FleetLedger {
         else { return ["(d) a response that the origin never gave"] }
         let content = state.contents[serial]
         return identity(of: content, answer, to: question)
-            + age(answer, asOf: asked)
+            + age(of: content, answer, asOf: asked)
             + ownPurges(content, asOf: asOf, answer, to: question, state)
             + logPurges(content, asOf: asOf, answer, to: question, state)
     }
@@ -58,13 +58,24 @@ extension FleetLedger {
         return problems
     }
 
-    private func age(_ answer: FleetAnswer, asOf asked: Int64) -> [String] {
-        let trueAge = clock.nowSeconds - asked
-        guard judgesAges, trueAge > Self.toleranceSeconds else { return [] }
-        guard Int64(answer.ageSeconds ?? 0) < trueAge - Self.toleranceSeconds else { return [] }
+    private func age(
+        of content: FleetContent,
+        _ answer: FleetAnswer,
+        asOf asked: Int64
+    ) -> [String] {
+        let (trueAge, tolerance) = (clock.nowSeconds - asked, Self.toleranceSeconds)
+        guard judgesAges, trueAge > tolerance else { return [] }
+        var problems: [String] = []
+        if answer.source == .fresh, trueAge > Int64(content.path.maxAgeSeconds) + tolerance {
+            problems.append("(d) fresh beyond its lifetime, at the age of \(trueAge)")
+        }
         // The body of a response may arrive long after its head.
-        guard answer.source != .origin, answer.source != .collapsed else { return [] }
-        return ["(d) an age below the true one, \(trueAge)"]
+        if answer.source != .origin, answer.source != .collapsed,
+            Int64(answer.ageSeconds ?? 0) < trueAge - tolerance
+        {
+            problems.append("(d) an age below the true one, \(trueAge)")
+        }
+        return problems
     }
 
     /// (a): the machine that was given a purge.
@@ -114,6 +125,8 @@ extension FleetLedger {
 // MARK: - After the last fault
 
 extension FleetLedger {
+    /// Every machine responds, as no fault is left that could excuse it.
+    ///
     /// (c): every purge with a receipt holds on every machine, unless the log has lost it and no
     /// living machine had read it.
     ///
@@ -123,7 +136,14 @@ extension FleetLedger {
         judge(answer, to: question)
         let (kept, incarnation) = (Set(redis.history.map(\.id)), redis.incarnation)
         state.withLock { state in
-            guard answer.status == 200, let serial = answer.serial, let asOf = answer.asOf,
+            // The body is whole: its bytes are judged.
+            guard answer.error == nil, answer.status == 200, answer.source != .fallback else {
+                state.problems.append(
+                    "no response after the last fault, asked: \(question), got: \(answer)"
+                )
+                return
+            }
+            guard let serial = answer.serial, let asOf = answer.asOf,
                 state.contents.indices.contains(serial)
             else { return }
             let content = state.contents[serial]

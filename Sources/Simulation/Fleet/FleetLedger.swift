@@ -11,9 +11,10 @@ final class FleetLedger: Sendable {
     struct LogPurge: Sendable {
         let scope: FleetScope
         let incarnation: [UInt8]
-        let position: ModelStreamID
         /// When a server appended it first.
         let appendedAt: Int
+        /// Where servers appended it, and when: a machine sends it again if it may be lost.
+        var places: [ModelStreamID: Int] = [:]
     }
 
     /// One process of a machine.
@@ -166,13 +167,12 @@ final class FleetLedger: Sendable {
         tell("appended \(name) at \(purge.position.text), \(FleetScope(purge))")
         state.withLock { state in
             let moment = state.tick()
-            guard state.logPurges[purge.id] == nil else { return }
-            state.logPurges[purge.id] = LogPurge(
+            let new = LogPurge(
                 scope: FleetScope(purge),
                 incarnation: purge.incarnation,
-                position: purge.position,
                 appendedAt: moment
             )
+            state.logPurges[purge.id, default: new].places[purge.position] = moment
         }
     }
 
@@ -209,11 +209,12 @@ final class FleetLedger: Sendable {
         state.withLock { state in
             state.ownPurges[number].ended = state.tick()
             guard let position else { return }
-            let began = state.ownPurges[number].began
-            state.ownPurges[number].id =
-                state.logPurges.filter { $0.value.position == position }
-                .max { $0.value.appendedAt < $1.value.appendedAt }
-                .flatMap { $0.value.appendedAt > began ? $0.key : nil }
+            let purge = state.ownPurges[number]
+            // A log that was begun anew may have another purge at the same position.
+            let appended = state.logPurges.filter { state.senders[$0.key] == purge.process }
+                .compactMapValues { $0.places[position] }
+            let last = appended.max { $0.value < $1.value }
+            state.ownPurges[number].id = last.flatMap { $0.value > purge.began ? $0.key : nil }
         }
     }
 }
