@@ -2,7 +2,8 @@ import HTTPCaching
 
 /// Cache-Control lines: numbers stay in bounds, and a restriction is never lost.
 ///
-/// A bare restriction appended to a line is seen, regardless of the text before it.
+/// A bare restriction appended to a line is seen, regardless of the text before it: as a member of
+/// its own, and behind an error in the last member.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let input = [UInt8](UnsafeBufferPointer(start: start, count: count))
@@ -17,10 +18,12 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
             _ = directive.argument.namesFields
         }
     }
-    (input + Array(", no-store".utf8)).withByteRun { line in
-        var directives = ResponseDirectives()
-        directives.add(line)
-        precondition(directives.flags.contains(.noStore))
+    for ending in [", no-store", "; no-store", " no-store"] {
+        (input + Array(ending.utf8)).withByteRun { line in
+            var directives = ResponseDirectives()
+            directives.add(line)
+            precondition(directives.flags.contains(.noStore))
+        }
     }
     let fields = FieldSection([("Cache-Control", String(decoding: input, as: UTF8.self))])
     _ = RequestFacts(method: .get, fields: fields)

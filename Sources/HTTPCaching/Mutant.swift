@@ -27,8 +27,10 @@ enum Mutant: String {
     case ignoresSharedMaxAge
     case guessesForCookies
     case sharesSpentLifetimes
+    case takesSettingsForStatements
     case keepsPassingErrors
     case storesNoStore
+    case skipsBehindErrors
     case sharesPrivateResponses
     case sharesAuthorizedResponses
     case takesWeakTagsForStrong

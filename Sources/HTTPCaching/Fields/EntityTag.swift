@@ -1,7 +1,8 @@
 /// An entity tag (RFC 9110 §8.8.3), borrowed from its field.
 ///
 /// A tag that breaks the grammar (mostly one without quotes) still identifies a version at its
-/// server. It is kept whole, counts as weak, and equals only a tag of exactly the same bytes.
+/// server. It is kept whole, counts as weak, and equals only a tag of exactly the same bytes. `*`,
+/// which stands for any tag in a condition, is no tag.
 public struct EntityTag {
     public enum Form: Hashable, Sendable { case strong, weak, malformed }
 
@@ -18,6 +19,7 @@ public struct EntityTag {
             self.opaque = opaque
             return
         }
+        if text.equals(exactly: "*") { return nil }
         // A list of tags, or a text that contains whitespace, identifies nothing.
         for index in 0..<text.count where text[index] <= .space || text[index] == .comma {
             return nil

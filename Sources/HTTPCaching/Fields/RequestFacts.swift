@@ -157,7 +157,7 @@ public struct RequestFacts: Hashable, Sendable {
     /// Adds the directives of one line (RFC 9111 §5.2.1).
     ///
     /// An invalid `max-age` counts as 0. An invalid number in a directive that relaxes the rules is
-    /// ignored.
+    /// ignored, and so is an `only-if-cached` that is doubtful: the origin is asked.
     private mutating func addDirectives(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() {
@@ -173,7 +173,8 @@ public struct RequestFacts: Hashable, Sendable {
                 if let seconds { maxStaleSeconds = min(maxStaleSeconds ?? .max, seconds) }
             case 9 where name.equals(lowercased: "min-fresh"):
                 if let seconds { minFreshSeconds = max(minFreshSeconds ?? 0, seconds) }
-            case 14 where name.equals(lowercased: "only-if-cached"): flags.insert(.onlyIfCached)
+            case 14 where name.equals(lowercased: "only-if-cached"):
+                if !directive.isDoubtful { flags.insert(.onlyIfCached) }
             case 14 where name.equals(lowercased: "stale-if-error"):
                 if let seconds { staleIfErrorSeconds = min(staleIfErrorSeconds ?? .max, seconds) }
             default: break

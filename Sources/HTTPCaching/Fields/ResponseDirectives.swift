@@ -2,7 +2,8 @@
 ///
 /// Unknown directives are skipped. If a directive occurs twice, the more restrictive one counts:
 /// the smaller number, or the form without an argument. An invalid lifetime counts as 0, so the
-/// response is stale (RFC 9111 §4.2.1).
+/// response is stale (RFC 9111 §4.2.1). A doubtful directive (`DirectiveScanner`) restricts, and
+/// permits nothing. See `docs/decisions/0010-directives-that-conflict.md`.
 public struct ResponseDirectives: Hashable, Sendable {
     public struct Flags: OptionSet, Hashable, Sendable {
         public let rawValue: UInt16
@@ -27,6 +28,12 @@ public struct ResponseDirectives: Hashable, Sendable {
         public static let unclosedQuote = Flags(rawValue: 1 << 11)
         /// `no-cache` or `private` names Set-Cookie among its fields.
         public static let namesSetCookie = Flags(rawValue: 1 << 12)
+        /// A doubtful `must-revalidate`, which forbids stale use and permits nothing.
+        public static let doubtfulMustRevalidate = Flags(rawValue: 1 << 13)
+        /// A doubtful `must-understand`, which does not set `no-store` aside.
+        public static let doubtfulMustUnderstand = Flags(rawValue: 1 << 14)
+        /// A doubtful `s-maxage`, which is 0 and permits nothing.
+        public static let doubtfulSharedMaxAge = Flags(rawValue: 1 << 15)
     }
 
     public var flags: Flags = []
@@ -41,7 +48,11 @@ public struct ResponseDirectives: Hashable, Sendable {
     public mutating func add(_ line: ByteRun) {
         var scanner = DirectiveScanner(line)
         while let directive = scanner.next() { add(directive) }
-        if scanner.hasUnclosedQuote { flags.insert(.unclosedQuote) }
+        guard scanner.hasUnclosedQuote else { return }
+        flags.insert(.unclosedQuote)
+        // The text after the quote could be part of the string, so no number of the field counts.
+        staleWhileRevalidateSeconds = 0
+        staleIfErrorSeconds = 0
     }
 
     private mutating func add(_ directive: DirectiveScanner.Directive) {
@@ -49,7 +60,7 @@ public struct ResponseDirectives: Hashable, Sendable {
         let argument = directive.argument
         switch name.count {
         case 6:
-            if name.equals(lowercased: "public") { flags.insert(.public) }
+            if name.equals(lowercased: "public") { insert(.public, by: directive) }
         case 7:
             if name.equals(lowercased: "max-age") { Self.lower(&maxAgeSeconds, to: argument) }
             if name.equals(lowercased: "private") {
@@ -59,12 +70,13 @@ public struct ResponseDirectives: Hashable, Sendable {
             if name.equals(lowercased: "no-store") { flags.insert(.noStore) }
             if name.equals(lowercased: "s-maxage") {
                 Self.lower(&sharedMaxAgeSeconds, to: argument)
+                if directive.isDoubtful { flags.insert(.doubtfulSharedMaxAge) }
             }
             if name.equals(lowercased: "no-cache") {
                 addListing(argument, whole: .noCache, fields: .noCacheFields)
             }
         case 9:
-            if name.equals(lowercased: "immutable") { flags.insert(.immutable) }
+            if name.equals(lowercased: "immutable") { insert(.immutable, by: directive) }
         case 12:
             if name.equals(lowercased: "no-transform") { flags.insert(.noTransform) }
         case 14:
@@ -72,8 +84,12 @@ public struct ResponseDirectives: Hashable, Sendable {
                 Self.lower(&staleIfErrorSeconds, to: argument)
             }
         case 15:
-            if name.equals(lowercased: "must-revalidate") { flags.insert(.mustRevalidate) }
-            if name.equals(lowercased: "must-understand") { flags.insert(.mustUnderstand) }
+            if name.equals(lowercased: "must-revalidate") {
+                insert(.mustRevalidate, by: directive, inDoubt: .doubtfulMustRevalidate)
+            }
+            if name.equals(lowercased: "must-understand") {
+                insert(.mustUnderstand, by: directive, inDoubt: .doubtfulMustUnderstand)
+            }
         case 16:
             if name.equals(lowercased: "proxy-revalidate") { flags.insert(.proxyRevalidate) }
         case 22:
@@ -82,6 +98,15 @@ public struct ResponseDirectives: Hashable, Sendable {
             }
         default: break
         }
+    }
+
+    /// Inserts the flag of a directive that permits something; `doubtful` if it is in doubt.
+    private mutating func insert(
+        _ flag: Flags,
+        by directive: DirectiveScanner.Directive,
+        inDoubt doubtful: Flags = []
+    ) {
+        flags.insert(directive.isDoubtful ? doubtful : flag)
     }
 
     private mutating func addListing(

@@ -26,8 +26,8 @@ extension StoreDecision {
             rules: rules,
             receivedAtSeconds: receivedAtSeconds
         )
-        if let refusal = refusalByCookies(response, lifetime, rules)
-            ?? refusalByFreshness(request, response, lifetime, rules)
+        if let refusal = refusalByCookies(response, lifetime, rules, receivedAtSeconds)
+            ?? refusalByFreshness(request, response, lifetime, rules, receivedAtSeconds)
         {
             return .refuse(refusal)
         }
@@ -57,8 +57,11 @@ extension StoreDecision {
         _ rules: StoringRules
     ) -> StoreRefusal? {
         let flags = response.directives.flags
-        let isUnderstood = StatusFacts(response.status).isUnderstood
-        if flags.contains(.mustUnderstand), !isUnderstood { return .statusNotUnderstood }
+        let needsUnderstanding =
+            flags.contains(.mustUnderstand) || flags.contains(.doubtfulMustUnderstand)
+        if needsUnderstanding, !StatusFacts(response.status).isUnderstood {
+            return .statusNotUnderstood
+        }
         if rules.originDirectives == .respect {
             if request.flags.contains(.noStore) { return .requestNoStore }
             if Mutant.storesNoStore.isOn { return nil }
@@ -87,7 +90,8 @@ extension StoreDecision {
     private static func refusalByCookies(
         _ response: ResponseFacts,
         _ lifetime: FreshnessLifetime,
-        _ rules: StoringRules
+        _ rules: StoringRules,
+        _ receivedAtSeconds: Int64
     ) -> StoreRefusal? {
         guard response.flags.contains(.hasSetCookie), rules.mode == .shared,
             !response.directives.omitsCookies(in: rules.mode)
@@ -96,8 +100,9 @@ extension StoreDecision {
         case .ignore, .strip: return nil
         case .refuse: return .setCookie
         case .store:
-            let isPublic = response.directives.flags.contains(.public)
-            return lifetime.isExplicit && lifetime.seconds > 0 || isPublic ? nil : .setCookie
+            if response.directives.flags.contains(.public) { return nil }
+            let stated = statedSeconds(response, lifetime, rules, receivedAtSeconds)
+            return stated ?? 0 > 0 ? nil : .setCookie
         }
     }
 
@@ -106,7 +111,8 @@ extension StoreDecision {
         _ request: RequestFacts,
         _ response: ResponseFacts,
         _ lifetime: FreshnessLifetime,
-        _ rules: StoringRules
+        _ rules: StoringRules,
+        _ receivedAtSeconds: Int64
     ) -> StoreRefusal? {
         let status = StatusFacts(response.status)
         let flags = response.directives.flags
@@ -125,7 +131,7 @@ extension StoreDecision {
             guard isGround || isKeptRedirect else { return .notFreshNorCacheable }
         }
         if request.flags.contains(.hasCookie), rules.mode == .shared, !isMarked,
-            !isForOthers(response, lifetime, rules)
+            !isForOthers(response, lifetime, rules, receivedAtSeconds)
         {
             return .notFreshNorCacheable
         }
@@ -144,22 +150,50 @@ extension StoreDecision {
     private static func isForOthers(
         _ response: ResponseFacts,
         _ lifetime: FreshnessLifetime,
-        _ rules: StoringRules
+        _ rules: StoringRules,
+        _ receivedAtSeconds: Int64
     ) -> Bool {
         let directives = response.directives
-        guard lifetime.isExplicit,
+        guard let stated = statedSeconds(response, lifetime, rules, receivedAtSeconds),
             rules.originDirectives == .ignore || !directives.flags.contains(.noCache)
         else { return false }
-        if lifetime.seconds > 0 || Mutant.sharesSpentLifetimes.isOn { return true }
+        if stated > 0 || Mutant.sharesSpentLifetimes.isOn { return true }
         return (directives.staleWhileRevalidateSeconds ?? 0) > 0
             && !directives.forbidsStale(in: rules.mode)
+    }
+
+    /// The part of a lifetime that the origin states, or the owner's own lifetime for the request.
+    ///
+    /// `nil` if there is neither. The cache's minimum and its lifetimes by status do not count: the
+    /// origin has not said by them that others may get the response (decision 0013).
+    private static func statedSeconds(
+        _ response: ResponseFacts,
+        _ lifetime: FreshnessLifetime,
+        _ rules: StoringRules,
+        _ receivedAtSeconds: Int64
+    ) -> UInt32? {
+        if Mutant.takesSettingsForStatements.isOn {
+            return lifetime.isExplicit ? lifetime.seconds : nil
+        }
+        switch lifetime.source {
+        case .override: return lifetime.seconds
+        case .sharedMaxAge, .maxAge, .expires:
+            let stated = FreshnessLifetime.explicit(
+                response,
+                mode: rules.mode,
+                receivedAtSeconds: receivedAtSeconds
+            )
+            return stated.map { min($0.seconds, lifetime.seconds) }
+        case .negative, .heuristic, .none: return nil
+        }
     }
 }
 
 extension ResponseFacts {
     /// Whether a shared cache may store a response to a request with Authorization (RFC 9111 §3.5).
     public var allowsSharingAuthorized: Bool {
-        directives.flags.contains(.public) || directives.flags.contains(.mustRevalidate)
-            || directives.sharedMaxAgeSeconds != nil
+        let flags = directives.flags
+        return flags.contains(.public) || flags.contains(.mustRevalidate)
+            || directives.sharedMaxAgeSeconds != nil && !flags.contains(.doubtfulSharedMaxAge)
     }
 }

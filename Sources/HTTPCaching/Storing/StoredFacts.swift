@@ -175,7 +175,9 @@ extension ResponseDirectives {
     /// RFC 9111 §5.2.2.2, §5.2.2.8, and §5.2.2.10: s-maxage implies proxy-revalidate.
     public func forbidsStale(in mode: CacheMode) -> Bool {
         if Mutant.ignoresMustRevalidate.isOn { return false }
-        if flags.contains(.mustRevalidate) { return true }
+        if flags.contains(.mustRevalidate) || flags.contains(.doubtfulMustRevalidate) {
+            return true
+        }
         guard mode == .shared else { return false }
         return flags.contains(.proxyRevalidate) || sharedMaxAgeSeconds != nil
     }

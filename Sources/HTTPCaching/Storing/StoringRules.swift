@@ -22,7 +22,8 @@ public struct StoringRules: Hashable, Sendable {
         case refuse
         /// Stored, without the Set-Cookie lines.
         case strip
-        /// Stored with their cookies if the origin gave a lifetime, never by heuristics.
+        /// Stored with their cookies if the origin gave a lifetime, never by heuristics or by the
+        /// settings of the cache.
         case store
         /// Stored like any other response.
         case ignore
@@ -43,6 +44,8 @@ public struct StoringRules: Hashable, Sendable {
     }
 
     /// The lifetime of a response with this status and no lifetime of its own.
+    ///
+    /// It says nothing about the clients that may get the response.
     public struct NegativeLifetime: Hashable, Sendable {
         public var status: Int
         public var seconds: UInt32
@@ -75,7 +78,11 @@ public struct StoringRules: Hashable, Sendable {
     public var unusable: UnusablePolicy
     public var negativeLifetimes: [NegativeLifetime] = []
     /// Replaces the lifetime of every response.
+    ///
+    /// It is the owner's word for the request, and counts like the origin's where cookies ask for a
+    /// statement. See `docs/decisions/0013-cookies.md`.
     public var lifetimeOverrideSeconds: UInt32?
+    /// Raises shorter lifetimes; it says nothing about the clients that may get the response.
     public var lifetimeSecondsMin: UInt32 = 0
     public var lifetimeSecondsMax: UInt32 = DeltaSeconds.maximum
 

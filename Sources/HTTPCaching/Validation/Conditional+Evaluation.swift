@@ -122,7 +122,8 @@ extension Conditional {
         case 13:
             name.equals(lowercased: "content-range")
                 || (hasTag && name.equals(lowercased: "last-modified"))
-        case 14: name.equals(lowercased: "content-length")
+        case 14:
+            name.equals(lowercased: "content-length") || name.equals(lowercased: "content-digest")
         case 16:
             name.equals(lowercased: "content-encoding")
                 || name.equals(lowercased: "content-language")
@@ -151,7 +152,10 @@ private struct Candidate {
     var satisfiesIfRange: Bool {
         request.withFirst(lowercased: "if-range") { text -> Bool in
             if let since = HTTPDate.parse(text, nearSeconds: nowSeconds) {
-                guard let modified = facts.lastModifiedSeconds else { return false }
+                // The Date may be this cache's own, which makes no date strong.
+                guard let modified = facts.lastModifiedSeconds,
+                    facts.flags.contains(.hasStrongValidator)
+                else { return false }
                 return modified == since && modified < facts.dateSeconds
             }
             guard let wanted = EntityTag(text) else { return false }

@@ -3,8 +3,9 @@ extension Conditional {
     /// The stored fields, updated by the fields of the new response (RFC 9111 §3.2).
     ///
     /// These stay as stored: fields of the connection, fields that describe the stored bytes
-    /// (Content-Length, Content-Encoding, Content-Range), and fields that directives exclude. The
-    /// stored Age is removed, and Date becomes that of the new response.
+    /// (Content-Length, Content-Encoding, Content-Range, Content-Digest), fields that directives
+    /// exclude, and a weak tag of which the new response has the strong form. The stored Age is
+    /// removed, and Date becomes that of the new response.
     public static func freshen(
         stored: FieldSection,
         with304 new: FieldSection,
@@ -24,6 +25,8 @@ extension Conditional {
             receivedAtSeconds: receivedAtSeconds
         )
         update.removeAll { describesStoredBytes($0) && !Mutant.freshensContentLength.isOn }
+        // A server that weakens the tag of a compressed body confirms it by the strong form.
+        if isStrongForm(of: stored, update) { update.remove(lowercased: "etag") }
         var merged = stored
         merged.reserveCapacity(stored.bytes.count + update.bytes.count)
         merged.removeAll { $0.equals(lowercased: "age") || update.contains($0) }
@@ -59,10 +62,23 @@ extension Conditional {
     private static func describesStoredBytes(_ name: ByteRun) -> Bool {
         switch name.count {
         case 13: name.equals(lowercased: "content-range")
-        case 14: name.equals(lowercased: "content-length")
+        // RFC 9530 appendix B.2: the digest of a response without content is that of no bytes.
+        case 14:
+            name.equals(lowercased: "content-length") || name.equals(lowercased: "content-digest")
         case 16: name.equals(lowercased: "content-encoding")
         default: false
         }
+    }
+
+    /// Whether the new tag is strong, and the stored one weak with the same text.
+    private static func isStrongForm(of stored: FieldSection, _ new: FieldSection) -> Bool {
+        new.withFirst(lowercased: "etag") { newText -> Bool in
+            guard let newTag = EntityTag(newText), newTag.form == .strong else { return false }
+            return stored.withFirst(lowercased: "etag") { storedText -> Bool in
+                guard let storedTag = EntityTag(storedText) else { return false }
+                return storedTag.form == .weak && storedTag.weaklyEquals(newTag)
+            } ?? false
+        } ?? false
     }
 
     /// Whether a 304 confirms this stored response (RFC 9111 §4.3.4).

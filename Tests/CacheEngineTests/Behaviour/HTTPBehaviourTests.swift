@@ -274,6 +274,38 @@ import Testing
     }
 
     @Test(
+        "H15: the 412 to a condition of the cache reaches no client that has not asked for it",
+        arguments: [HTTPMethod.get, .query]
+    )
+    func refusedConditionOfTheCacheIsLeftOut(method: HTTPMethod) async throws {
+        let fields: HeaderFields = ["Cache-Control": "max-age=1", "ETag": "\"1\""]
+        let origin = ScriptedOrigin { request, number in
+            request.fields["If-None-Match"] == fields["ETag"]
+                ? .whole(status: 412, body: "failed")
+                : .whole(fields: fields, body: "\(number)")
+        }
+        let stage = try await Stage(origin)
+        var ask = CacheRequest(
+            method: method,
+            url: Stage.url,
+            options: RequestOptions(key: "search")
+        )
+        for body in ["1", "3", "5"] {
+            let answer = try await stage.send(ask)
+            #expect(answer.status == 200 && answer.body == body)
+            stage.clock.advance(seconds: 2)
+        }
+        let conditions = origin.requests.map { $0.fields["If-None-Match"] }
+        #expect(conditions == [nil, "\"1\"", nil, "\"1\"", nil])
+        ask.fields["If-None-Match"] = "\"2\""
+        #expect(try await stage.send(ask).status == 200)
+        stage.clock.advance(seconds: 2)
+        ask.fields["If-None-Match"] = "\"1\""
+        #expect(try await stage.send(ask).status == (method == .query ? 412 : 304))
+        await stage.end()
+    }
+
+    @Test(
         "H15: the 412 to a condition on such an answer has no content and announces none",
         arguments: [HTTPMethod.post, .query]
     )
@@ -300,6 +332,29 @@ import Testing
     }
 
     // MARK: Structure of responses (H17, H22)
+
+    @Test("H17: a Content-Length beside Transfer-Encoding is neither sent nor stored")
+    func lengthBesideACodingIsLeftOut() async throws {
+        let origin = ScriptedOrigin { _, _ in
+            OriginResponse(
+                status: 200,
+                fields: [
+                    "Cache-Control": "max-age=60", "Transfer-Encoding": "chunked",
+                    "Content-Length": "99",
+                ],
+                body: BodyStream(ByteChunk("hello"))
+            )
+        }
+        let stage = try await Stage(origin)
+        for source in [CacheInfo.Source.origin, .fresh] {
+            let answer = try await stage.get()
+            #expect(answer.source == source && answer.body == "hello")
+            #expect(answer.fields["Content-Length"] ?? "5" == "5", "\(source)")
+            #expect(answer.fields["Transfer-Encoding"] == nil)
+        }
+        #expect(origin.count == 1)
+        await stage.end()
+    }
 
     @Test("H17: one head, the chunks, one end; on hits as on misses")
     func answersEndExactlyOnce() async throws {

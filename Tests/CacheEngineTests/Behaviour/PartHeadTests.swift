@@ -106,23 +106,65 @@ import Testing
     }
 
     @Test(
-        "D29: a Last-Modified is strong by the origin's own Date alone",
-        arguments: [true, false]
+        "D28: what confirms a response has the digest of its own content, which is empty",
+        arguments: [HTTPMethod.get, .head]
     )
-    func partsAreNotJoinedByTheDateOfTheCache(hasDate: Bool) async throws {
+    func digestOfAConfirmationIsNotKept(method: HTTPMethod) async throws {
+        let origin = ScriptedOrigin { request, number in
+            var fields = Self.kept
+            fields["Content-Digest"] = number == 1 ? "sha-256=:whole:" : "sha-256=:empty:"
+            fields["Repr-Digest"] = "sha-256=:whole:"
+            if number == 1 { return .whole(fields: fields, body: Self.text) }
+            return OriginResponse(status: request.method == .head ? 200 : 304, fields: fields)
+        }
+        let stage = try await Stage(origin)
+        _ = try await stage.get()
+        stage.clock.advance(seconds: 61)
+        #expect(try await stage.get(method: method).source == .revalidated)
+        let hit = try await stage.get()
+        #expect(hit.source == .fresh && hit.body == Self.text)
+        #expect(hit.fields.values("Content-Digest") == ["sha-256=:whole:"])
+        #expect(hit.fields.values("Repr-Digest") == ["sha-256=:whole:"])
+        let notModified = try await stage.get(Stage.url, ["If-None-Match": "\"1\""])
+        #expect(notModified.status == 304 && notModified.source == .fresh)
+        #expect(notModified.fields["Content-Digest"] == nil)
+        #expect(notModified.fields["Repr-Digest"] == "sha-256=:whole:")
+        #expect(stage.origin.count == 2)
+        await stage.end()
+    }
+
+    @Test(
+        "D29: a Last-Modified is strong by the origin's own Date alone, also after a 304",
+        arguments: [true, false],
+        [true, false]
+    )
+    func partsAreNotJoinedByTheDateOfTheCache(hasDate: Bool, isConfirmed: Bool) async throws {
         let modified = Stage.date(-5)
-        let origin = ScriptedOrigin { request, _ in
+        let origin = ScriptedOrigin { request, number in
             let isFirst = request.fields["Range"] == "bytes=0-4"
-            var fields: HeaderFields = ["Cache-Control": "max-age=60", "Last-Modified": modified]
-            if hasDate { fields["Date"] = Stage.date(0) }
+            var fields: HeaderFields = [
+                "Cache-Control": "max-age=60, stale-while-revalidate=600",
+                "Last-Modified": modified,
+            ]
+            // The parts after a 304 are strong by themselves.
+            if hasDate || isConfirmed && !isFirst {
+                fields["Date"] = Stage.date(isConfirmed && number > 1 ? 61 : 0)
+            }
+            if request.fields.contains("If-Modified-Since") {
+                return OriginResponse(status: 304, fields: fields)
+            }
             if request.fields["Range"] == nil { return .whole(fields: fields, body: "ABCDEFGHIJ") }
             fields["Content-Range"] = isFirst ? "bytes 0-4/10" : "bytes 5-9/10"
             return .whole(status: 206, fields: fields, body: isFirst ? "abcde" : "FGHIJ")
         }
         let stage = try await Stage(origin)
-        for range in ["0-4", "5-9"] {
-            _ = try await stage.get(Stage.url, ["Range": "bytes=\(range)"])
+        _ = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+        if isConfirmed {
+            stage.clock.advance(seconds: 61)
+            let stale = try await stage.get(Stage.url, ["Range": "bytes=0-4"])
+            #expect(stale.source == .stale && stage.origin.count == 2)
         }
+        _ = try await stage.get(Stage.url, ["Range": "bytes=5-9"])
         let whole = try await stage.get()
         #expect(whole.source == (hasDate ? .fresh : .origin))
         #expect(whole.body == (hasDate ? "abcdeFGHIJ" : "ABCDEFGHIJ"))

@@ -17,7 +17,9 @@ struct EntityTagTests {
         for text in ["a", "w/\"a\"", "W/a", "W\"a\"", "\"a", "a\"", "\"", "\"a\"b\""] {
             #expect(Self.form(text) == .malformed, "\(text)")
         }
-        for text in ["", " ", "a b", "a,b", "\"a\", \"b\""] { #expect(Self.form(text) == nil) }
+        for text in ["", " ", "a b", "a,b", "\"a\", \"b\"", "*", " *"] {
+            #expect(Self.form(text) == nil, "\(text)")
+        }
     }
 
     @Test(
@@ -59,5 +61,6 @@ struct EntityTagTests {
         #expect(tags("\"a\", W/\"b\" ,\"c,d\",, e") == ["a", "b", "c,d", "e"])
         #expect(tags("\"a, \"b\"").isEmpty)
         #expect(tags("").isEmpty)
+        #expect(tags("*, \"a\"") == ["a"])
     }
 }

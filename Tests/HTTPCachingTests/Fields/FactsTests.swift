@@ -24,6 +24,22 @@ struct FactsTests {
         #expect(!RequestFacts(method: .get, fields: FieldSection([("If-Matc", "*")])).isConditional)
     }
 
+    @Test("A directive in doubt restricts a request, and relaxes nothing")
+    func doubtfulRequestDirectives() {
+        func facts(_ control: String) -> RequestFacts {
+            RequestFacts(method: .get, fields: FieldSection([("Cache-Control", control)]))
+        }
+        let strict = facts("max-age=9; no-store")
+        #expect(strict.flags == .noStore && strict.maxAgeSeconds == 0)
+        #expect(facts("max-age=9 no-cache").flags == .noCache)
+        #expect(facts("x; max-age=9").maxAgeSeconds == 0)
+        for error in ["x; ", "x=\"a, ", "@ "] {
+            for relaxing in ["max-stale", "max-stale=9", "stale-if-error=9", "only-if-cached"] {
+                #expect(facts(error + relaxing) == RequestFacts(method: .get), "\(relaxing)")
+            }
+        }
+    }
+
     @Test("A request that says nothing has no facts")
     func bareRequest() {
         let fields = FieldSection([

@@ -78,6 +78,13 @@ struct RandomInputTests {
             directives += 1
         }
         #expect(directives <= value.count)
+        for ending in [", no-store", "; no-store", " no-store"] {
+            (Array(value.buffer) + Array(ending.utf8)).withByteRun { line in
+                var response = ResponseDirectives()
+                response.add(line)
+                #expect(response.flags.contains(.noStore), "\(line.string)")
+            }
+        }
         var response = ResponseDirectives()
         response.add(value)
         for seconds in [response.maxAgeSeconds, response.sharedMaxAgeSeconds] {

@@ -57,6 +57,10 @@ struct FreshnessLifetimeTests {
             Row("after an escaped quote", "extension=\"a\\\", max-age=3600\", max-age=1", 1),
             Row("after empty members", ",, ,max-age=60,", 60),
             Row("after something that is no directive", "=, @, max-age=60", 60),
+            Row("after a malformed member", "foo; bar, max-age=60", 60),
+            Row("behind something that is no directive", "@ max-age=60", 0),
+            Row("behind another directive", "foo; max-age=60", 0),
+            Row("in the quotes of a malformed member", "foo \"max-age=1\" x, max-age=60", 60),
             Row("twice the same", "max-age=60, max-age=60", 60),
             Row("twice, the smaller first", "max-age=1, max-age=1800", 1),
             Row("twice, the smaller last", "max-age=1800, max-age=1", 1),
@@ -83,6 +87,112 @@ struct FreshnessLifetimeTests {
     func restrictionsBehindAnUnclosedQuoteCount() {
         for control in ["max-age=60, foo=\"bar, no-store", "max-age=60, foo \"x, no-store"] {
             #expect(Scene([("Cache-Control", control)]).decision.refusal == .responseNoStore)
+        }
+    }
+
+    struct Hidden: Sendable {
+        let control: String
+        var fields: Lines = []
+        var request: Lines = []
+    }
+
+    @Test(
+        "A restriction cannot hide behind text that breaks the grammar",
+        arguments: [
+            Row(
+                "private, with Authorization",
+                Hidden(
+                    control: "must-revalidate; private, max-age=600",
+                    request: [("Authorization", "x")]
+                ),
+                StoreRefusal.responsePrivate
+            ),
+            Row(
+                "private in the last member",
+                Hidden(control: "s-maxage=600, max-age=0; private"),
+                .responsePrivate
+            ),
+            Row(
+                "no-store",
+                Hidden(control: "max-age=0; no-store", fields: [("ETag", "\"a\"")]),
+                .responseNoStore
+            ),
+            Row(
+                "private behind a space",
+                Hidden(
+                    control: "max-age=60 private",
+                    fields: [("Last-Modified", Scene.date(-1_000))]
+                ),
+                .responsePrivate
+            ),
+            Row(
+                "no-store in the first member",
+                Hidden(control: ";no-store, max-age=60"),
+                .responseNoStore
+            ),
+            Row(
+                "private with names",
+                Hidden(control: "max-age=60, foo; private=\"set-cookie\""),
+                .responsePrivate
+            ),
+            Row(
+                "behind a quoted string",
+                Hidden(control: "max-age=60, foo=\"a, b\"no-store"),
+                .responseNoStore
+            ),
+        ] as [Row<Hidden, StoreRefusal>]
+    )
+    func restrictionsBehindAnErrorCount(_ row: Row<Hidden, StoreRefusal>) {
+        let scene = Scene(
+            [("Cache-Control", row.input.control)] + row.input.fields,
+            request: row.input.request
+        )
+        #expect(scene.decision.refusal == row.expected)
+    }
+
+    @Test("A restriction of stale use counts in doubt; words in a quoted string do not")
+    func staleUseBehindAnErrorIsForbidden() {
+        for control in ["foo; must-revalidate", "foo \"a\" proxy-revalidate", "foo; s-maxage=9"] {
+            #expect(Scene([("Cache-Control", control)]).stored.flags == .mustRevalidate)
+        }
+        let always = Scene([("Cache-Control", "max-age=60, foo; no-cache=\"x\"")])
+        #expect(always.stored.flags == .noCache)
+        let quoted = Scene([("Cache-Control", "max-age=60, foo \"no-store, private\" no-cache-x")])
+        #expect(quoted.decision.lifetime?.seconds == 60)
+    }
+
+    @Test(
+        "A permission counts neither behind text that breaks the grammar nor behind an open quote",
+        arguments: ["ext=\"a, ", "ext; ", "@ ", "ext=\"a\" "]
+    )
+    func permissionsInDoubtDoNotCount(_ error: String) {
+        func scene(_ control: String, _ request: Lines = [], status: Int = 200) -> Scene {
+            let lines: Lines = [("Cache-Control", control), ("ETag", "\"a\"")]
+            return Scene(lines, status: status, request: request)
+        }
+        for permission in ["public", "must-revalidate", "s-maxage=60"] {
+            let shared = scene(error + permission, [("Authorization", "x")])
+            #expect(shared.decision.refusal == .requestAuthorized, "\(permission)")
+        }
+        let cookie = scene(error + "public", [("Cookie", "a=b")])
+        #expect(cookie.decision.refusal == .notFreshNorCacheable)
+        let understood = scene("no-store, \(error)must-understand")
+        #expect(understood.decision.refusal == .responseNoStore)
+        let unknown = scene("max-age=60, \(error)must-understand", status: 599)
+        #expect(unknown.decision.refusal == .statusNotUnderstood)
+        #expect(!scene(error + "immutable").stored.flags.contains(.immutable))
+    }
+
+    @Test("A quote that never closes cancels the stale windows before and after it")
+    func staleWindowsOfAnUnclosedQuote() {
+        for control in [
+            "ext=\"note, stale-while-revalidate=31536000, stale-if-error=31536000",
+            "stale-while-revalidate=9, stale-if-error=9, ext=\"note",
+        ] {
+            let stored = Scene([("Cache-Control", control)]).stored
+            #expect(stored.staleWhileRevalidateSeconds == 0, "\(control)")
+            #expect(stored.staleIfErrorSeconds == 0, "\(control)")
+            #expect(stored.flags == [.hasStaleWhileRevalidate, .hasStaleIfError], "\(control)")
         }
     }
 

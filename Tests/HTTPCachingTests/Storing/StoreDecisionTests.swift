@@ -261,6 +261,15 @@ struct StoreDecisionTests {
         )
     }
 
+    /// The usual settings, and two by which a response lives whose origin has given no lifetime.
+    private static let lifetimeSettings: [StoringRules] = {
+        var atLeast = StoringRules.shared
+        atLeast.lifetimeSecondsMin = 60
+        var negative = StoringRules.shared
+        negative.negativeLifetimes = [200, 302].map { .init(status: $0, seconds: 60) }
+        return [.shared, atLeast, negative]
+    }()
+
     @Test("Cookies: an answer to who sent some is shared where the origin says so, else not stored")
     func answersToCookies() {
         let cookie: Lines = [("Cookie", "a=b")]
@@ -279,18 +288,23 @@ struct StoreDecisionTests {
             ("Cache-Control", "stale-while-revalidate=9"),
             ("Cache-Control", "max-age=0, stale-while-revalidate=9, must-revalidate"),
         ]
-        var keepsRedirects = StoringRules.shared
-        keepsRedirects.redirects = .storeAll
-        for (name, value) in forNobody {
-            #expect(refusal(name, value) == .notFreshNorCacheable, "\(value)")
-            let redirect = Scene(
-                [(name, value), Self.validator],
-                status: 302,
-                request: cookie,
-                rules: keepsRedirects
-            )
-            #expect(redirect.decision.refusal == .notFreshNorCacheable, "\(value)")
+        for rules in Self.lifetimeSettings {
+            var keepsRedirects = rules
+            keepsRedirects.redirects = .storeAll
+            for (name, value) in forNobody {
+                #expect(refusal(name, value, rules) == .notFreshNorCacheable, "\(value)")
+                let redirect = Scene(
+                    [(name, value), Self.validator],
+                    status: 302,
+                    request: cookie,
+                    rules: keepsRedirects
+                )
+                #expect(redirect.decision.refusal == .notFreshNorCacheable, "\(value)")
+            }
         }
+        var overriding = StoringRules.shared
+        overriding.lifetimeOverrideSeconds = 60
+        #expect(refusal("Cache-Control", "max-age=0", overriding) == nil)
         for value in [
             "public", "public, max-age=0", "public, no-cache", "max-age=60, no-cache=\"x\"",
             "max-age=0, stale-while-revalidate=9",
@@ -307,8 +321,12 @@ struct StoreDecisionTests {
 
     @Test("Cookies: the policies of a shared cache")
     func cookiePolicies() {
-        func refusal(_ policy: StoringRules.CookiePolicy, _ lines: Lines) -> StoreRefusal? {
-            var rules = StoringRules.shared
+        func refusal(
+            _ policy: StoringRules.CookiePolicy,
+            _ lines: Lines,
+            _ settings: StoringRules = .shared
+        ) -> StoreRefusal? {
+            var rules = settings
             rules.cookies = policy
             return Scene(lines + [("Set-Cookie", "a=b"), Self.validator], rules: rules).decision
                 .refusal
@@ -323,8 +341,15 @@ struct StoreDecisionTests {
         }
         #expect(refusal(.store, Self.fresh) == nil)
         #expect(refusal(.store, publicly) == nil)
-        #expect(refusal(.store, guessed) == .setCookie)
-        #expect(refusal(.store, spent) == .setCookie)
+        for rules in Self.lifetimeSettings {
+            #expect(refusal(.store, guessed, rules) == .setCookie)
+            #expect(refusal(.store, spent, rules) == .setCookie)
+            #expect(refusal(.store, Self.fresh, rules) == nil)
+        }
+        var overriding = StoringRules.shared
+        overriding.lifetimeOverrideSeconds = 60
+        #expect(refusal(.store, guessed, overriding) == nil)
+        #expect(refusal(.store, spent, overriding) == nil)
         #expect(StoringRules.shared.cookies == .refuse)
         for directive in ["private=\"Set-Cookie\"", "no-cache=\"x, set-cookie\""] {
             let line = "max-age=60, \(directive)"

@@ -151,6 +151,24 @@ struct EvaluationTests {
         #expect(result == .full)
     }
 
+    @Test("§8.8.2.2: If-Range takes no date that the Date of this cache alone makes strong")
+    func ifRangeByAWeakDate() {
+        let scene = Scene([("Last-Modified", Scene.date(-60))])
+        let request = FieldSection([("Range", "bytes=0-1"), ("If-Range", Scene.date(-60))])
+        for isStrong in [true, false] {
+            var facts = scene.stored
+            if !isStrong { facts.flags.remove(.hasStrongValidator) }
+            let result = Conditional.evaluateClientConditionals(
+                request: request,
+                requestFacts: RequestFacts(method: .get, fields: request),
+                stored: scene.responseFields,
+                storedFacts: facts,
+                nowSeconds: Scene.now
+            )
+            #expect(result == (isStrong ? .rangeAllowed : .full))
+        }
+    }
+
     @Test("§14.2: Range is for GET, and comes after the conditions")
     func range() {
         let range = ("Range", "bytes=0-1")
@@ -173,11 +191,12 @@ struct EvaluationTests {
     func notModifiedFields() {
         let kept: Lines = [
             ("Date", "x"), ("ETag", "\"a\""), ("Vary", "a"), ("Cache-Control", "max-age=1"),
-            ("Expires", "0"), ("Content-Location", "/a"), ("Server", "s"),
+            ("Expires", "0"), ("Content-Location", "/a"), ("Server", "s"), ("Repr-Digest", "z"),
         ]
         let dropped: Lines = [
             ("Content-Type", "text/html"), ("Content-Length", "5"), ("Content-Encoding", "gzip"),
             ("Content-Language", "de"), ("Content-Range", "x"), ("Last-Modified", "y"),
+            ("Content-Digest", "z"),
         ]
         let fields = Conditional.notModifiedFields(stored: FieldSection(kept + dropped))
         #expect(fields == FieldSection(kept))

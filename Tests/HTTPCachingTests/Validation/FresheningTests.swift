@@ -29,7 +29,7 @@ struct FresheningTests {
         arguments: [
             "Test-Header", "X-Test-Header", "Content-Foo", "X-Content-Foo", "Cache-Control",
             "Content-Location", "Content-MD5", "Content-Security-Policy", "Content-Type",
-            "Clear-Site-Data", "ETag", "Expires", "Public-Key-Pins", "Set-Cookie",
+            "Clear-Site-Data", "ETag", "Expires", "Public-Key-Pins", "Repr-Digest", "Set-Cookie",
             "X-Frame-Options",
         ]
     )
@@ -46,12 +46,23 @@ struct FresheningTests {
     @Test(
         "§3.2: but for the length, and what says how the stored bytes are to be read",
         arguments: [
-            "Content-Length", "Content-Encoding", "Content-Range",
+            "Content-Length", "Content-Encoding", "Content-Range", "Content-Digest",
         ]
     )
     func keptAsStored(_ name: String) {
         #expect(Self.freshened([(name, "1")], [(name, "2")]).values(name) == ["1"])
         #expect(!Self.freshened([], [(name, "2")]).contains(name))
+    }
+
+    @Test("RFC 9110 §8.8.1: the strong form of a weak tag does not replace it")
+    func weakTagStaysWeak() {
+        func tag(_ stored: String, _ new: String) -> [String] {
+            Self.freshened([("ETag", stored)], [("ETag", new)]).values("ETag")
+        }
+        #expect(tag("W/\"a\"", "\"a\"") == ["W/\"a\""])
+        #expect(tag("\"a\"", "W/\"a\"") == ["W/\"a\""])
+        #expect(tag("W/\"a\"", "W/\"b\"") == ["W/\"b\""])
+        #expect(tag("\"a\"", "\"a\"") == ["\"a\""])
     }
 
     @Test("§3.1: fields of the connection do not come in")

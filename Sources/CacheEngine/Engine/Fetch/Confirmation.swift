@@ -59,7 +59,7 @@ struct Confirmation {
         if let seconds = stored.ownLifetimeSeconds, refusal == nil {
             lifetime = FreshnessLifetime(seconds: seconds, source: .override)
         }
-        let facts = merged.storedFacts(lifetime)
+        let facts = facts(of: merged, lifetime, confirming: stored.facts)
         // The directives of either response may name a field of the other.
         let kept = Mutant.keepsNamedFields.isOn ? fields : merged.storedFields
         var builder = EntryBuilder(renewing: stored, facts: facts, fields: kept)
@@ -85,6 +85,22 @@ struct Confirmation {
             StoredResponse(new) ?? stored, refusal,
             refusal == nil ? .everyone : .refused(merged)
         )
+    }
+
+    /// The facts of the confirmed response.
+    ///
+    /// Its validators are as weak as they were stored: neither the strong tag of a 304 nor its Date
+    /// tells more about the stored bytes (decision 0014).
+    private func facts(
+        of merged: ReceivedResponse,
+        _ lifetime: FreshnessLifetime,
+        confirming stored: StoredFacts
+    ) -> StoredFacts {
+        var facts = merged.storedFacts(lifetime)
+        if !stored.flags.contains(.hasStrongValidator), !Mutant.strengthensByConfirmations.isOn {
+            facts.flags.remove(.hasStrongValidator)
+        }
+        return facts
     }
 
     /// Whether the record on disk has to be replaced, and the body written again with it.

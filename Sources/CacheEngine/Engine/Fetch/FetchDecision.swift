@@ -55,6 +55,7 @@ extension FetchDecision {
             if context.asked.request.method == .head, effect(of: answer, on: stored) == .freshens {
                 return .confirm
             }
+            if refusesOwnCondition(answer, on: stored, context) { return .askPlainly }
             // The request carried no Range: this part need not be the one that the client wants.
             if answer.status == 206, context.facts.hasRange { return .askPlainly }
         case .rest(let rest):
@@ -76,6 +77,28 @@ extension FetchDecision {
             return false
         }
         return context.policy.writes && effect(of: answer, on: stored) == .invalidates
+    }
+
+    /// Whether a 412 concerns the cache's own condition alone.
+    ///
+    /// The client's conditions were left out of the request. A method other than GET and HEAD asks
+    /// by If-None-Match for a 412 if the named response is current (RFC 9110 §13.1.2): a client whose
+    /// own field names the stored response gets that of the origin. To GET and HEAD it is a wrong
+    /// response, which ends a refresh, because no client gets it.
+    private static func refusesOwnCondition(
+        _ answer: OriginAnswer,
+        on stored: StoredResponse,
+        _ context: FetchContext
+    ) -> Bool {
+        // Without validators, no condition was sent.
+        guard answer.status == 412, stored.facts.flags.contains(.hasAnyValidator) else {
+            return false
+        }
+        let method = context.facts.method
+        if method == .get || method == .head { return context.purpose == .answer }
+        if context.purpose == .refresh { return true }
+        let fields = context.asked.request.fields.section
+        return !stored.withEncodedFields { Conditional.ifNoneMatch(of: fields, names: $0) }
     }
 
     /// The effect of a 304, or of the response to HEAD, on the stored response.

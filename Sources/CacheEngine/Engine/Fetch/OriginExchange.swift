@@ -101,14 +101,24 @@ struct OriginExchange {
         }
         return OriginAnswer(
             status: response.status,
-            fields: length.hasConnectionFields
-                ? HopByHop.strip(fields, for: .forwardingResponse) : fields,
+            fields: length.hasConnectionFields ? Self.withoutFraming(fields, length) : fields,
             body: body,
             expectedCount: expectedCount,
             requestSeconds: requestSeconds,
             responseSeconds: services.clock.nowSeconds,
             order: services.tiers.arrivals.nextOrder()
         )
+    }
+
+    /// The fields without those of the connection, and without a length that a transfer coding
+    /// overrides (RFC 9112 §6.3).
+    private static func withoutFraming(
+        _ fields: FieldSection,
+        _ length: ContentLength
+    ) -> FieldSection {
+        var kept = HopByHop.strip(fields, for: .forwardingResponse)
+        if length.isOverridden { kept.remove(lowercased: "content-length") }
+        return kept
     }
 
     /// The body, if all of it arrived with the head.

@@ -18,6 +18,8 @@ public struct CachePolicy: Hashable, Sendable {
     /// The condition under which a stored response replaces a failed fetch.
     public var fallback: Fallback
     /// The lifetime that replaces the origin's; an error other than 404, 410 and 414 keeps its own.
+    ///
+    /// In a shared cache it also says that others may get what a request with cookies brought.
     public var lifetimeOverride: Duration?
     /// Whether `no-store` and `no-cache` of the origin, and a request's own `no-store`, are obeyed.
     ///

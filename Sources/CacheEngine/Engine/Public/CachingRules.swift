@@ -9,7 +9,8 @@ public struct CachingRules: Hashable, Sendable {
     public var targetedFields: [String]?
     /// The shortest lifetime of a response; 0 sets no limit.
     ///
-    /// An error other than 404, 410 and 414 may have a shorter one.
+    /// An error other than 404, 410 and 414 may have a shorter one. What a request with cookies
+    /// brought is for other clients only if the origin itself says so.
     public var minimumLifetime = Duration.zero
     /// The longest lifetime of a response.
     public var maximumLifetime = Duration.seconds(Int(Int32.max))

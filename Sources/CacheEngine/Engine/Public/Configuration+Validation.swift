@@ -30,6 +30,25 @@ extension HTTPCache.Configuration {
         try backing.requireHeeded()
     }
 
+    /// Checks the configuration, and whether its cache may share entries if it does.
+    ///
+    /// - Throws: `CacheError.Code.configurationInvalid`.
+    func validate(sharesEntries: Bool) throws {
+        try validate()
+        try Self.require(
+            !sharesEntries || mode == .shared,
+            "A cache of one client has no part in a shared store; set the mode `.shared`, or let "
+                + "the fleet share purges alone"
+        )
+    }
+
+    /// Checks what the opening of a cache in this fleet would refuse, and opens nothing.
+    ///
+    /// - Throws: `CacheError.Code.configurationInvalid`.
+    package func validate(in fleet: Fleet?) throws {
+        try validate(sharesEntries: fleet?.sharesEntries == true)
+    }
+
     fileprivate static func require(_ isValid: Bool, _ detail: @autoclosure () -> String) throws {
         guard isValid else { throw CacheError(.configurationInvalid, detail: detail()) }
     }

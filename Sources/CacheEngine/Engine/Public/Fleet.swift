@@ -3,10 +3,16 @@
 /// A purge that one machine is given reaches every machine of the fleet, also those that are cut off
 /// or switched off at that time. `CacheEngineRedis` has the fleet whose log is a stream in Redis.
 public struct Fleet: Sendable {
+    /// Whether the connection of a cache will have a shared tier, as far as it is known before.
+    package let sharesEntries: Bool
     /// Makes the connection of one cache.
     package let makeRelay: @Sendable () throws -> any PurgeRelay
 
-    package init(makeRelay: @escaping @Sendable () throws -> any PurgeRelay) {
+    package init(
+        sharesEntries: Bool = false,
+        makeRelay: @escaping @Sendable () throws -> any PurgeRelay
+    ) {
+        self.sharesEntries = sharesEntries
         self.makeRelay = makeRelay
     }
 }
