@@ -109,6 +109,7 @@ enum Mutant: String {
     case sharesUnshareable
     case permitsLateLeaders
     case joinsOutdatedFlights
+    case reloadsEndArrivals
     case sharesRemovedTags
     case retiresForAnyTag
     case refreshesBesideABody
@@ -191,6 +192,7 @@ enum Mutant: String {
     case replacesWholeByPart
     case takesEveryPartForWhole
     case trustsItsOwnDates
+    case strengthensByConfirmations
     case joinsPartsOfOtherVersions
     case givesBytesForAStandIn
     case unlinksPartsOfOthers

@@ -42,14 +42,7 @@ final class Services: Sendable {
         _ origin: any Origin,
         _ relay: (any PurgeRelay)? = nil
     ) async throws {
-        try configuration.validate()
-        guard relay?.sharedTier == nil || configuration.mode == .shared else {
-            throw CacheError(
-                .configurationInvalid,
-                detail: "A cache of one client has no part in a shared store; set the mode "
-                    + "`.shared`, or let the fleet share purges alone"
-            )
-        }
+        try configuration.validate(sharesEntries: relay?.sharedTier != nil)
         self.configuration = configuration
         self.origin = origin
         loopOrigin = origin as? any LoopOrigin

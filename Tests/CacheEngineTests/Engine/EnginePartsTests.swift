@@ -43,10 +43,8 @@ import Testing
         tags: [String] = [],
         since ticket: RemovalLedger.Ticket
     ) -> Bool {
-        let bytes = TagList(tags)?.bytes ?? []
-        return bytes.withUnsafeBytes {
-            ledger.permits(KeyHash(placement: placement, identity: 0), tags: $0, since: ticket)
-        }
+        let key = KeyHash(placement: placement, identity: 0)
+        return ledger.permits(key, TagList(tags) ?? TagList(), since: ticket)
     }
 
     @Test("a removal forbids what began before it, and nothing that began after")

@@ -28,6 +28,7 @@ import Testing
         #expect(scene.origin.count == 2)
         try await scene.answer(0, fields: Self.tagged, body: "old")
         #expect(before.allSatisfy { $0.isComplete && $0.text == "old" })
+        #expect(before.allSatisfy { $0.info?.isStored == false })
         #expect(after.allSatisfy { $0.status == nil })
         try await scene.answer(1, fields: Self.tagged, body: "new")
         #expect(after.allSatisfy { $0.isComplete && $0.text == "new" })

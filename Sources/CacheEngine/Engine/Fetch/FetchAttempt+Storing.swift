@@ -72,6 +72,7 @@ extension FetchAttempt {
             content: .shared(body.shared),
             facts: builder.facts,
             refusal: refusal,
+            isForbidden: !tiers.ledger.permits(key.hash, builder.tags, since: ticket),
             variance: variance,
             pendingStore: isLeft
                 ? PendingStore(response, builder.storageClass, since: ticket) : nil,

@@ -198,9 +198,7 @@ final class FetchAttempt: Sendable {
     func isCurrent(_ answer: OriginAnswer) -> Bool {
         let names = services.configuration.caching.tags(in: answer.fields)
         let tags = names.flatMap { TagList($0) } ?? TagList()
-        return tags.bytes.withUnsafeBytes {
-            tiers.ledger.permits(context.key.hash, tags: $0, since: ticket)
-        }
+        return tiers.ledger.permits(context.key.hash, tags, since: ticket)
     }
 
     /// The ticket of this attempt, with the place of the answer's head.

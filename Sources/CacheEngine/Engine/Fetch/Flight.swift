@@ -402,11 +402,14 @@ final class Flight: Sendable {
 
     /// Gives up the key to a newer flight.
     ///
-    /// The response goes only to requests that joined before, and it is not stored.
+    /// The response goes only to requests that joined before. It is stored only if its head came
+    /// already: then it is known to be older than that of the newer flight.
     func retire() {
         state.withLock { state in
             state.isRetired = true
-            state.permit.revoke()
+            if state.machine.isUnanswered || Mutant.reloadsEndArrivals.isOn {
+                state.permit.revoke()
+            }
         }
     }
 

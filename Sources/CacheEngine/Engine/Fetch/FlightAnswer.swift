@@ -23,6 +23,8 @@ final class FlightAnswer: Sendable {
     /// The facts that decide reuse, if the response may be stored.
     let facts: StoredFacts?
     let refusal: StoreRefusalReason?
+    /// Whether a removal, or a newer flight, forbids the store already.
+    let isForbidden: Bool
     /// The request fields that select the response; `nil` if it has no Vary.
     let variance: Variance?
     /// The stored bytes to join with the body, if the body is the rest of a range.
@@ -39,6 +41,7 @@ final class FlightAnswer: Sendable {
         content: Content,
         facts: StoredFacts? = nil,
         refusal: StoreRefusalReason? = nil,
+        isForbidden: Bool = false,
         variance: Variance? = nil,
         rest: RestOfRange? = nil,
         pendingStore: PendingStore? = nil,
@@ -50,6 +53,7 @@ final class FlightAnswer: Sendable {
         self.content = content
         self.facts = facts
         self.refusal = refusal
+        self.isForbidden = isForbidden
         self.variance = variance
         self.rest = rest
         self.pendingStore = pendingStore
@@ -64,6 +68,9 @@ final class FlightAnswer: Sendable {
         }
     }
 
+    /// Whether the response may be stored, as far as its head tells.
+    var mayBeStored: Bool { facts != nil && refusal == nil && !isForbidden }
+
     /// The response for the whole range, of which this response is the rest.
     func joined(to rest: RestOfRange) -> FlightAnswer {
         FlightAnswer(
@@ -72,6 +79,7 @@ final class FlightAnswer: Sendable {
             content: content,
             facts: facts,
             refusal: refusal,
+            isForbidden: isForbidden,
             variance: variance,
             rest: rest,
             arrival: arrival

@@ -175,9 +175,7 @@ extension Services {
                 let tags = configuration.caching.tags(in: answer.sharedFields)
                     .flatMap({ TagList($0) })
             else { return true }
-            return tags.bytes.withUnsafeBytes {
-                !ledger.permits(key, tags: $0, since: ticket)
-            }
+            return !ledger.permits(key, tags, since: ticket)
         }
     }
 

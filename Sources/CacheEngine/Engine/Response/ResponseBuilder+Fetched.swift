@@ -190,7 +190,7 @@ extension ResponseBuilder {
         }
         info.originStatus = answer.status
         if let refusal = answer.refusal { info.refusal = refusal }
-        info.isStored = answer.facts != nil && answer.refusal == nil
+        info.isStored = answer.mayBeStored
         if let stored = answer.facts, info.isStored {
             info.remainingSeconds = -stored.stalenessSeconds(at: services.clock.nowSeconds)
         }

@@ -117,8 +117,10 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     /// The same for an entry that is not made yet.
-    func permits(_ key: KeyHash, tags: UnsafeRawBufferPointer, since ticket: Ticket) -> Bool {
-        permits(key, since: ticket) && permits(tags: tags, since: ticket.sequence)
+    func permits(_ key: KeyHash, _ tags: TagList, since ticket: Ticket) -> Bool {
+        let sequence = ticket.sequence
+        return permits(key, since: ticket)
+            && tags.bytes.withUnsafeBytes { permits(tags: $0, since: sequence) }
     }
 
     private func permits(_ key: KeyHash, since ticket: Ticket) -> Bool {
