@@ -34,7 +34,7 @@ extension Fleet {
                 detail: "maximumLag is \(options.maximumLag); give at least a millisecond"
             )
         }
-        return Fleet {
+        return Fleet(sharesEntries: options.shares == .entries) {
             do throws(RedisError) { return try RedisFleet(parsed, options) } catch {
                 throw CacheError(.fleetFailed, detail: error.detail)
             }

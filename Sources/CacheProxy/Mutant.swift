@@ -44,6 +44,7 @@ enum Mutant: String {
     case takesHalfOfAReload
     case keepsOldLimits
     case takesPeersOfTheNextListener
+    case takesWhatCannotStart
     case forgetsConnectionsInUse
     case queuesWholeEntries
     case readsPastItsTurn
@@ -58,6 +59,7 @@ enum Mutant: String {
     case keepsToOldAddresses
     case triesDeadAddressesFirst
     case closesClientsThatBegin
+    case staysAboveALowerLimit
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -16,6 +16,7 @@ package enum ProxyProgram {
                 print(text)
                 return 0
             case .check(let configuration):
+                try ProxyService.validate(configuration)
                 _ = try configuration.bounded(openFilesMax: Machine.raiseOpenFilesMax())
                 print(PlainText.escaped("The configuration is valid: \(configuration.listen)"))
                 return 0

@@ -9,7 +9,10 @@ extension ProxyService {
     /// times and rules for clients.
     ///
     /// - Returns: Names of options that differ and need a restart.
-    func reload(_ new: ProxyConfiguration) throws(ConfigurationError) -> [String] {
+    /// - Throws: `ConfigurationError`, or `CacheError` for a configuration that the next start would
+    ///   refuse; nothing has changed then.
+    func reload(_ new: ProxyConfiguration) throws -> [String] {
+        if !Mutant.takesWhatCannotStart.isOn { try Self.validate(new) }
         desk.setToken(try new.purgeTokenFile.map(ConfigurationReader.token))
         var applied = new
         if !Mutant.takesHalfOfAReload.isOn {

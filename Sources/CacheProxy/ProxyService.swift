@@ -139,6 +139,14 @@ final class ProxyService: Sendable {
         )
     }
 
+    /// Checks what the start of a proxy would refuse, and starts nothing.
+    ///
+    /// The reader of the options refuses what it knows of; the engine may have further rules.
+    static func validate(_ configuration: ProxyConfiguration) throws {
+        let engine = engineConfiguration(configuration, SystemClock())
+        try engine.validate(in: fleet(configuration))
+    }
+
     private static func fleet(_ configuration: ProxyConfiguration) throws -> Fleet? {
         var options = RedisFleetOptions()
         options.maximumLag = configuration.fleetLag

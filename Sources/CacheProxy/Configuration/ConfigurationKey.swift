@@ -146,7 +146,7 @@ struct ConfigurationKey: Sendable {
             "SECONDS",
             "for running responses at the end (30)",
             \.drainTime,
-            Value.seconds
+            Value.anySeconds
         ),
         .init(
             "connections",

@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheEngineRedis
 import Platform
 
 /// Reads a configuration from a command line and the file it names.
@@ -312,7 +313,22 @@ enum ConfigurationReader {
             try requireDirectory(path)
             try requireSegments(in: path, configuration.diskSize)
         }
+        try validateFleet(configuration)
         try validateListener(configuration)
+    }
+
+    /// Checks that no entries of one client's cache are shared.
+    private static func validateFleet(
+        _ configuration: ProxyConfiguration
+    ) throws(ConfigurationError) {
+        guard configuration.fleet != nil, configuration.fleetShares == .entries,
+            configuration.mode == .private
+        else { return }
+        throw ConfigurationError(
+            .optionsConflicting,
+            "--fleet-share: `entries` cannot be shared with --mode private; "
+                + "give purges, or --mode shared"
+        )
     }
 
     /// Checks that there is an origin, and that no two are one server.

@@ -54,8 +54,18 @@ enum ConfigurationValue {
         }
     }
 
-    /// Seconds, with or without a fraction.
+    /// Seconds of a limit, with or without a fraction: at least a millisecond, which is the precision
+    /// of the limits.
     static func seconds(_ text: String) throws(ValueFault) -> Duration {
+        let time = try anySeconds(text)
+        guard time >= .milliseconds(1) else {
+            throw ValueFault("`\(text)` is too short", give: "at least 0.001")
+        }
+        return time
+    }
+
+    /// Seconds, with or without a fraction; a very short time is rounded to none.
+    static func anySeconds(_ text: String) throws(ValueFault) -> Duration {
         guard let seconds = Double(text), seconds > 0, seconds <= 86_400 else {
             throw ValueFault("`\(text)` is not a time", give: "seconds above 0, at most 86400")
         }

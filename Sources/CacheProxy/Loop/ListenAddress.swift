@@ -40,11 +40,7 @@ enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
             )
         }
         let given = text[..<colon]
-        var host = String(given)
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        if host.isEmpty || host == "*" { host = "0.0.0.0" }
-        if host == "localhost" { host = "127.0.0.1" }
-        guard Self.isNumeric(host) else {
+        guard let host = Self.numericAddress(of: given) else {
             throw ValueFault(
                 "`\(given)` is not a numeric address",
                 give: "one as 127.0.0.1 or [::1], or * for all"
@@ -68,9 +64,17 @@ enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         return "localhost"
     }
 
-    private static func isNumeric(_ host: String) -> Bool {
-        var four = in_addr()
-        var six = in6_addr()
-        return inet_pton(AF_INET, host, &four) == 1 || inet_pton(AF_INET6, host, &six) == 1
+    /// The address that a host stands for; in brackets only an IPv6 address does.
+    private static func numericAddress(of host: Substring) -> String? {
+        switch host {
+        case "", "*": return "0.0.0.0"
+        case "localhost": return "127.0.0.1"
+        default: break
+        }
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        let address = String(isBracketed ? host.dropFirst().dropLast() : host)
+        var (four, six) = (in_addr(), in6_addr())
+        let isFour = !isBracketed && inet_pton(AF_INET, address, &four) == 1
+        return isFour || inet_pton(AF_INET6, address, &six) == 1 ? address : nil
     }
 }

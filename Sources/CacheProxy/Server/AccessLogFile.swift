@@ -17,6 +17,8 @@ final class AccessLogFile: Sendable {
         var output: LogOutput
         /// Lines that were not written; the beginning of the first one may be.
         var waiting: [UInt8] = []
+        /// The beginning of that line, if it was written.
+        var begun: [UInt8] = []
         /// Whether lines were dropped since none waited.
         var isDropping = false
         /// Dropped lines whose number has not been reported yet.
@@ -28,6 +30,7 @@ final class AccessLogFile: Sendable {
         mutating func writeWaiting() -> Int32 {
             guard !waiting.isEmpty else { return 0 }
             let (count, code) = waiting.withUnsafeBytes { output.write($0) }
+            note(written: waiting[..<count])
             waiting.removeFirst(count)
             guard waiting.isEmpty else { return code }
             waiting = []
@@ -40,6 +43,7 @@ final class AccessLogFile: Sendable {
             var written = 0
             var code = writeWaiting()
             if code == 0 { (written, code) = output.write(lines) }
+            note(written: lines[..<written])
             guard written < lines.count else { return nil }
             let rest = UnsafeRawBufferPointer(rebasing: lines[written...])
             let isTooMuch = waiting.count + rest.count > AccessLogFile.waitingBytesMax
@@ -48,6 +52,25 @@ final class AccessLogFile: Sendable {
                 return nil
             }
             return code
+        }
+
+        /// Keeps the beginning of a line whose end was not written.
+        private mutating func note(written bytes: some BidirectionalCollection<UInt8>) {
+            if let end = bytes.lastIndex(of: 0x0A) {
+                begun = Array(bytes[bytes.index(after: end)...])
+            } else {
+                begun += bytes
+            }
+        }
+
+        /// Goes on with another output, and begins a line there anew; returns the output before it.
+        mutating func change(to opened: LogOutput) -> LogOutput {
+            if !opened.isSame(as: output) {
+                waiting = begun + waiting
+                begun = []
+            }
+            defer { output = opened }
+            return output
         }
     }
 
@@ -82,11 +105,8 @@ final class AccessLogFile: Sendable {
     func reopen() {
         guard path != "-" else { return }
         guard let opened = LogOutput(path) else { return report("\(SystemError(.openLog, path))") }
-        let old = state.withLock { state in
-            defer { state.output = opened }
-            return state.output.descriptor
-        }
-        closeDescriptor(old)
+        let old = state.withLock { $0.change(to: opened) }
+        closeDescriptor(old.descriptor)
     }
 
     /// Writes lines, after those that wait.
@@ -155,6 +175,8 @@ private struct LogOutput: Sendable {
     let descriptor: Int32
     /// Whether it is a regular file, which takes every byte or fails.
     private let isFile: Bool
+    private let device: dev_t
+    private let number: ino_t
 
     /// Opens a path for appending; `nil`, with `errno`, if the system refuses.
     ///
@@ -165,6 +187,12 @@ private struct LogOutput: Sendable {
         guard descriptor >= 0 else { return nil }
         var status = stat()
         isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        (device, number) = (status.st_dev, status.st_ino)
+    }
+
+    /// Whether both lead to one file, or to one pipe.
+    func isSame(as other: LogOutput) -> Bool {
+        device == other.device && number == other.number
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> (count: Int, code: Int32) {

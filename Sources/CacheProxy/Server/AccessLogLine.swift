@@ -11,7 +11,7 @@ final class AccessLogLine {
     let requestLine: [UInt8]
     let referer: [UInt8]
     let agent: [UInt8]
-    let host: [UInt8]
+    var host: [UInt8]
     let startedNanoseconds: UInt64
     var status = 0
     var bodyBytes: Int?

@@ -46,6 +46,9 @@ extension Worker {
                     pauseListening()
                     return false
                 }
+                // The limit was lowered: one place is not enough for another client.
+                let isFull = openCount >= configuration.connectionsMax
+                if isFull, !Mutant.staysAboveALowerLimit.isOn { continue }
             }
             if let accepted = AcceptedSocket(from: listener) {
                 open(accepted.descriptor, accepted.peer)
@@ -112,9 +115,13 @@ extension Worker {
 
 extension Worker {
     /// Closes the connection that has waited longest for its client; returns `false` if none waits.
+    ///
+    /// Above a limit that was lowered, searches follow each other at once, so that the new client
+    /// does not wait long. Each closes a connection, or accepting pauses.
     private func makeRoom() -> Bool {
         if closeCandidate() { return true }
-        guard now >= nextCandidateSearch else { return false }
+        let isAboveLimit = openCount > configuration.connectionsMax
+        guard isAboveLimit || now >= nextCandidateSearch else { return false }
         nextCandidateSearch = now + Self.searchMilliseconds
         findCandidates()
         return closeCandidate()

@@ -26,6 +26,7 @@ extension Worker {
         case .success(let made): url = made
         case .failure(let fault): return refuse(connection, fault)
         }
+        if let host = url.hostOverride { connection.logLine?.host = Array(host.utf8) }
         if case .length(let count) = head.framing, count > configuration.wire.contentBytesMax {
             return refuse(connection, .contentTooLarge)
         }

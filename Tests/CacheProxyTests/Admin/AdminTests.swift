@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheEngineRedis
 import Foundation
 import Synchronization
 import Testing
@@ -287,16 +288,17 @@ import Testing
             _ async throws in
             _ = try await proxy.request("/a", ["User-Agent: \"x\" \u{e4}", "Referer: r"])
             _ = try await proxy.request("/a")
+            _ = try await proxy.request("http://Example.test:80/b", ["Host: other.test"])
             _ = try await proxy.client().exchange("BAD\r\n\r\n")
         }
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
-        #expect(lines.count == 3)
+        #expect(lines.count == 4)
         // A head that cannot be read leaves its client and the answer.
         let refused = try #require(lines.first { $0.contains("] \"-\" 400 ") })
         #expect(refused.hasPrefix("127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"-\" 400 "))
         #expect(refused.contains(" \"-\" \"-\" generated 0.") && refused.hasSuffix(" -"))
         // Each worker writes its own lines, so their order is undefined.
-        let loaded = try #require(lines.first { $0.contains(" origin ") })
+        let loaded = try #require(lines.first { $0.contains("GET /a ") && $0.contains(" origin ") })
         let kept = try #require(lines.first { $0.contains(" fresh ") })
         #expect(
             loaded.hasPrefix(
@@ -304,6 +306,9 @@ import Testing
             )
         )
         #expect(kept.contains("\"-\" \"-\" fresh 0.") && kept.hasSuffix(" example.test"))
+        // An absolute target replaces the field, which is the client's choice.
+        let absolute = try #require(lines.first { $0.contains("\"GET http://Example.test:80/b ") })
+        #expect(absolute.hasSuffix(" example.test"))
     }
 
     @Test func logHasTheBytesThatWerePassedOn() async throws {
@@ -347,11 +352,30 @@ import Testing
         }
     }
 
+    /// The reader refuses such options too; the engine may have rules that it does not know.
+    @Test func reloadRefusesWhatTheNextStartWould() async throws {
+        try await withProxy(PoisoningTests.script) { proxy, _ async throws in
+            var usual = proxy.service.configuration
+            usual.idleTime = .seconds(7)
+            usual.fleet = "redis://a/b"
+            var (still, hasty, sharing) = (usual, usual, usual)
+            still.betweenBytesTime = .zero
+            hasty.fleetLag = .zero
+            sharing.mode = .private
+            sharing.fleetShares = .entries
+            for new in [still, hasty, sharing] {
+                let error = #expect(throws: CacheError.self) { try proxy.service.reload(new) }
+                #expect(error?.code == .configurationInvalid)
+            }
+            #expect(proxy.service.current.withLock { $0.idleTime } != .seconds(7))
+        }
+    }
+
     /// Half of an option is worse than none: a drain would wait longer for requests than it lets them
     /// run.
     @Test func reloadChangesNoOptionThatNeedsARestart() async throws {
-        let all = OptionSample.all.map { "--\($0.option)=\($0.text)" }
-        guard case .run(let new) = try ConfigurationReader.read(all) else {
+        let most = OptionSample.arguments(without: "mode")
+        guard case .run(let new) = try ConfigurationReader.read(most) else {
             throw WireFailure("no configuration")
         }
         try await withProxy(PoisoningTests.script) { proxy, _ async throws in

@@ -117,6 +117,26 @@ import Testing
             "--listen: `host` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
         ),
         .init(
+            ["--listen", "[]:1"],
+            .valueInvalid,
+            "--listen: `[]` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
+        ),
+        .init(
+            ["--listen", "[*]:1"],
+            .valueInvalid,
+            "--listen: `[*]` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
+        ),
+        .init(
+            ["--admin", "[localhost]:1"],
+            .valueInvalid,
+            "--admin: `[localhost]` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
+        ),
+        .init(
+            ["--admin", "[127.0.0.1]:1"],
+            .valueInvalid,
+            "--admin: `[127.0.0.1]` is not a numeric address; give one as 127.0.0.1 or [::1], or * for all"
+        ),
+        .init(
             ["--admin", "unix:"],
             .valueInvalid,
             "--admin: the path in `unix:` has 0 bytes; give 1 to 103 bytes behind unix:"
@@ -160,6 +180,21 @@ import Testing
             ["--idle-timeout", "0"],
             .valueInvalid,
             "--idle-timeout: `0` is not a time; give seconds above 0, at most 86400"
+        ),
+        .init(
+            ["--between-bytes-timeout", "1e-10"],
+            .valueInvalid,
+            "--between-bytes-timeout: `1e-10` is too short; give at least 0.001"
+        ),
+        .init(
+            ["--fleet-purge-lag", "0.0000000001"],
+            .valueInvalid,
+            "--fleet-purge-lag: `0.0000000001` is too short; give at least 0.001"
+        ),
+        .init(
+            ["--connect-timeout", "0.0009"],
+            .valueInvalid,
+            "--connect-timeout: `0.0009` is too short; give at least 0.001"
         ),
         .init(["--mode", "x"], .valueInvalid, "--mode: `x` is not known; give shared or private"),
         .init(
@@ -212,6 +247,14 @@ import Testing
             ["--origin", "http://a", "--listen", "unix:/tmp/s", "--workers", "2"],
             .optionsConflicting,
             "--workers: `2` workers cannot share a unix socket; give 1"
+        ),
+        .init(
+            [
+                "--origin", "http://a", "--mode", "private", "--fleet", "redis://a/b",
+                "--fleet-share", "entries",
+            ],
+            .optionsConflicting,
+            "--fleet-share: `entries` cannot be shared with --mode private; give purges, or --mode shared"
         ),
         .init(
             ["--proxy-protocol-from", "10.0.0.0/33"],

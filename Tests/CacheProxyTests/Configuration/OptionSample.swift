@@ -29,8 +29,16 @@ struct OptionSample: Sendable {
         self.init(option, text) { $0[keyPath: place] == value }
     }
 
-    /// One sample for each option; all of them together are a valid configuration.
+    /// One sample for each option.
     static let all: [OptionSample] = addresses + cache + times + limits + rules
+
+    /// The command line of all samples but one.
+    ///
+    /// It is valid without `mode`, or without `fleet-share`: a cache of one client shares no
+    /// entries.
+    static func arguments(without option: String) -> [String] {
+        all.filter { $0.option != option }.map { "--\($0.option)=\($0.text)" }
+    }
 
     private static let addresses: [OptionSample] = [
         .init("listen", "[::1]:9", \.listen, .tcp(host: "::1", port: 9)),

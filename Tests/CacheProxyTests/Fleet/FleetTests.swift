@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Foundation
 import Platform
 import Synchronization
@@ -137,6 +138,45 @@ import Testing
             guard let client = try? WireClient(port) else { return false }
             try? client.socket.write(get(number))
             return (try? client.read(isHead: false))?["Via"]?.hasSuffix(" b") == true
+        }
+    }
+
+    /// A check that the cache or the origin answered would get what a client has stored there.
+    @Test(arguments: [[String](), ["--ignore-client-no-cache"]])
+    func noRequestOfAClientFailsTheHealthCheck(_ options: [String]) async throws {
+        let origin = try Self.origin()
+        defer { origin.stop() }
+        try await RunningFleet.with(origin: origin.port, options: options) { fleet in
+            #expect(try await Set(Self.settledHomes(fleet.port)) == ["a", "b", "c"])
+            let requests = try Self.requestsLikeTheCheck()
+            try await onThread {
+                let client = try WireClient(fleet.port)
+                for request in requests {
+                    try client.socket.write(request)
+                    #expect(try client.read(isHead: false).status == 200)
+                }
+            }
+            let asked = origin.count
+            // Three checks that fail take a proxy away, and there is one each 500 ms.
+            await pause(milliseconds: 2_500)
+            #expect(origin.count == asked)
+            #expect(try await Set(Self.settledHomes(fleet.port)) == ["a", "b", "c"])
+        }
+    }
+
+    /// Requests with the method, the target and the host of the check in `haproxy.cfg`, and others
+    /// that a check may resemble.
+    private static func requestsLikeTheCheck() throws -> [String] {
+        let file = URL(filePath: #filePath)
+            .appending(path: "../../../../Examples/Fleet/haproxy.cfg").standardized
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let line = /http-check send meth (\S+) uri (\S+) ver HTTP\/1.1 hdr Host (\S+)/
+        let check = try #require(text.firstMatch(of: line))
+        let heads = ["\(check.1) \(check.2)", "GET \(check.2)", "GET /", "GET /fleet-check"]
+        return heads.flatMap { head in
+            ["", "Max-Forwards: 0\r\n"].map { field in
+                "\(head) HTTP/1.1\r\nHost: \(check.3)\r\n\(field)\r\n"
+            }
         }
     }
 

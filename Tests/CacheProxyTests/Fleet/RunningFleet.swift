@@ -17,13 +17,14 @@ struct RunningFleet: Sendable {
     private static let script = URL(filePath: #filePath)
         .appending(path: "../../../../Examples/Fleet/fleet").standardized
 
-    private init(origin: UInt16) throws {
-        let program = try #require(ProcessTests.program)
+    private init(origin: UInt16, options: [String]) throws {
+        let built = try #require(ProcessTests.program)
         let ports = try (0..<4).map { _ in try FreePort.next() }
         port = ports[0]
         directory = URL(filePath: NSTemporaryDirectory())
             .appending(path: "cache-proxy-fleet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let program = try Self.program(built, with: options, in: directory)
         variables = [
             "CACHE_PROXY": program.path(), "HAPROXY": try Self.haproxy(),
             "FLEET_DIR": directory.path(), "FLEET_BIND": "127.0.0.1:\(ports[0])",
@@ -32,9 +33,30 @@ struct RunningFleet: Sendable {
         ].map { "\($0)=\($1)" }
     }
 
-    /// Starts the fleet in front of an origin, and ends it after `body`.
-    static func with(origin: UInt16, _ body: (RunningFleet) async throws -> Void) async throws {
-        let fleet = try RunningFleet(origin: origin)
+    /// The program, which adds these options to those of the script.
+    private static func program(
+        _ built: URL,
+        with options: [String],
+        in directory: URL
+    ) throws -> URL {
+        guard !options.isEmpty else { return built }
+        let wrapper = directory.appending(path: "cache-proxy")
+        let line = "exec '\(built.path())' \"$@\" \(options.joined(separator: " "))"
+        try "#!/bin/sh\n\(line)\n".write(to: wrapper, atomically: true, encoding: .utf8)
+        guard chmod(wrapper.path(), 0o755) == 0 else {
+            throw Failure(description: "chmod: \(errno)")
+        }
+        return wrapper
+    }
+
+    /// Starts the fleet in front of an origin, each proxy with these options, and ends it after
+    /// `body`.
+    static func with(
+        origin: UInt16,
+        options: [String] = [],
+        _ body: (RunningFleet) async throws -> Void
+    ) async throws {
+        let fleet = try RunningFleet(origin: origin, options: options)
         do {
             try await fleet.run("start")
             try await body(fleet)

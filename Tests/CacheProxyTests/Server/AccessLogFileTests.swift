@@ -35,16 +35,16 @@ import Testing
         }
     }
 
-    /// Lines of 1 KiB that begin with their numbers.
-    private static func lines(_ numbers: Range<Int>) -> [UInt8] {
+    /// Lines of 1 KiB, or of another size, that begin with their numbers.
+    private static func lines(_ numbers: Range<Int>, of size: Int = 1_024) -> [UInt8] {
         numbers.flatMap { number in
             let digits = Array("\(number)".utf8)
-            return digits + [UInt8](repeating: 0x2E, count: 1_023 - digits.count) + [0x0A]
+            return digits + [UInt8](repeating: 0x2E, count: size - 1 - digits.count) + [0x0A]
         }
     }
 
-    private static func write(_ numbers: Range<Int>, to file: AccessLogFile) {
-        lines(numbers).withUnsafeBytes { file.write($0) }
+    private static func write(_ numbers: Range<Int>, of size: Int = 1_024, to file: AccessLogFile) {
+        lines(numbers, of: size).withUnsafeBytes { file.write($0) }
     }
 
     /// A call that waited for the reader would never return.
@@ -77,6 +77,37 @@ import Testing
             AccessLogFile.count(pipe.path, file.droppedLines),
         ]
         #expect(told.withLock { $0 } == reports)
+    }
+
+    /// The pipe takes a part of a line, and the rest waits while the log is rotated.
+    @Test func lineThatWasBegunIsWholeInTheNextFile() throws {
+        let pipe = try NamedPipe()
+        let file = try AccessLogFile(pipe.path)
+        Self.write(0..<200, of: 1_000, to: file)
+        unlink(pipe.path)
+        file.reopen()
+        Self.write(200..<201, of: 1_000, to: file)
+        let next = try Data(contentsOf: URL(filePath: pipe.path))
+        let received = pipe.read().count
+        try #require(received % 1_000 > 0)
+        let isWhole = [UInt8](next) == Self.lines(received / 1_000..<201, of: 1_000)
+        #expect(isWhole && file.droppedLines == 0)
+    }
+
+    @Test func lineThatWasBegunGoesOnInTheSamePipe() throws {
+        let pipe = try NamedPipe()
+        let file = try AccessLogFile(pipe.path)
+        Self.write(0..<200, of: 1_000, to: file)
+        file.reopen()
+        var received: [UInt8] = []
+        while true {
+            let part = pipe.read()
+            if part.isEmpty { break }
+            received += part
+            Self.write(0..<0, to: file)
+        }
+        let isWhole = received == Self.lines(0..<200, of: 1_000)
+        #expect(isWhole)
     }
 
     /// Standard error may lead to the reader of the access log, which takes no line at that time.

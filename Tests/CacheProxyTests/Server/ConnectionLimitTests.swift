@@ -62,6 +62,35 @@ import Testing
         }
     }
 
+    @Test func newClientComesAfterTheEndOfThoseAboveALoweredLimit() async throws {
+        let count = 2 * Worker.candidatesMax
+        var settings: ServerConfiguration?
+        try await withServer(ServerTests.echo) {
+            settings = $0
+        } _: { server in
+            let idle = try (0..<count).map { _ in try WireClient(server.port) }
+            for client in idle {
+                #expect(try await client.exchange(ServerTests.get).status == 200)
+            }
+            var lower = try #require(settings)
+            lower.connectionsMax = 2
+            server.configure(lower)
+            // The response comes through the mailbox, after the new limit.
+            #expect(try await idle[count - 1].exchange(ServerTests.get).status == 200)
+            let first = try WireClient(server.port)
+            #expect(try await first.exchange(ServerTests.get).status == 200)
+            try #require(server.counters[0][.displaced] == count - 1)
+            for client in idle.dropLast() { #expect(try await client.isClosed()) }
+            #expect(try await idle[count - 1].exchange(ServerTests.get).status == 200)
+            // At the limit, one goes for each that comes.
+            let second = try WireClient(server.port)
+            #expect(try await second.exchange(ServerTests.get).status == 200)
+            #expect(try await first.isClosed())
+            #expect(server.counters[0][.displaced] == count)
+            #expect(try await idle[count - 1].exchange(ServerTests.get).status == 200)
+        }
+    }
+
     @Test func connectionBeingAnsweredKeepsItsPlace() async throws {
         let gate = Gate()
         let responder = ScriptedResponder { request in

@@ -61,6 +61,7 @@ import Testing
             (["--frobnicate"], 2), ([], 2), (["--origin", "http://a", "--memory", "x"], 2),
             (usable + ["127.0.0.1:\(busy.port)"], 1),
             (usable + ["127.0.0.1:0", "--disk", "/dev/null/x"], 2),
+            (usable + ["127.0.0.1:0", "--between-bytes-timeout", "1e-10", "--check-config"], 2),
         ] {
             let outcome = try await Self.run(arguments)
             #expect(outcome.status == status, "\(arguments)")
