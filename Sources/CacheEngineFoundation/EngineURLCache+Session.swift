@@ -223,15 +223,7 @@ internal import Foundation
 
         private func keepCookies(of response: CacheResponse, _ url: URL) {
             guard let cookieStorage else { return }
-            switch response.info.source {
-            case .origin, .collapsed, .revalidated: break
-            case .fresh, .stale, .fallback, .generated: return
-            }
-            for line in response.fields.values("Set-Cookie") {
-                let fields = ["Set-Cookie": line]
-                let cookies = HTTPCookie.cookies(withResponseHeaderFields: fields, for: url)
-                cookieStorage.setCookies(cookies, for: url, mainDocumentURL: nil)
-            }
+            SessionCookies.keep(of: response, url, in: cookieStorage)
         }
 
         /// Carries an outcome out of a task group.

@@ -19,6 +19,8 @@ enum OriginContent {
     private static let memoryBytesMax = 1 << 20
 
     /// Reads the content to its end.
+    ///
+    /// - Throws: `CacheError.Code.requestInvalid` if its length is another than the announced one.
     init(_ body: BodyStream?) async throws {
         guard let body else {
             self = .none
@@ -29,9 +31,11 @@ enum OriginContent {
             return
         }
         var start = Data()
+        var countBytes = 0
         var file: (url: URL, handle: FileHandle)?
         do {
             for try await chunk in body {
+                countBytes += chunk.count
                 start.append(Data(chunk))
                 guard start.count > Self.memoryBytesMax else { continue }
                 let open = try file ?? Self.newFile()
@@ -39,6 +43,7 @@ enum OriginContent {
                 try open.handle.write(contentsOf: start)
                 start = Data()
             }
+            try Self.checkEnd(of: body, after: countBytes)
             try file?.handle.write(contentsOf: start)
             try file?.handle.close()
         } catch {
@@ -60,6 +65,19 @@ enum OriginContent {
     /// Removes the file; called when the head of the response has arrived.
     func release() {
         if case .file(let url) = self { try? FileManager.default.removeItem(at: url) }
+    }
+
+    /// Throws if the content did not end by itself, or not where it should.
+    ///
+    /// Some sequences end quietly when their reader is cancelled.
+    private static func checkEnd(of body: BodyStream, after countBytes: Int) throws {
+        try Task.checkCancellation()
+        guard let announced = body.count, announced != countBytes else { return }
+        throw CacheError(
+            .requestInvalid,
+            detail: "The request's content has \(countBytes) bytes, "
+                + "but \(announced) were announced"
+        )
     }
 
     private static func newFile() throws -> (url: URL, handle: FileHandle) {

@@ -1,4 +1,5 @@
 public import CacheEngine
+internal import HTTPCaching
 internal import Synchronization
 
 #if canImport(FoundationNetworking)
@@ -115,6 +116,11 @@ public final class URLSessionOrigin: Origin {
         }
         if request.fields.contains("Range"), !request.fields.contains("Accept-Encoding") {
             asked.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
+        }
+        if request.fields.section.authenticatesConnection {
+            // URLSession would give the connection to the request of another user, and has no call that
+            // closes it: the origin must close it (RFC 9112 §9.6).
+            asked.setValue("close", forHTTPHeaderField: "Connection")
         }
         return asked
     }

@@ -248,6 +248,33 @@ import Testing
         for cookie in storage.cookies(for: url) ?? [] { storage.deleteCookie(cookie) }
     }
 
+    /// A stored line would undo what has happened to its cookie since, such as a logout.
+    @Test(arguments: [nil, "id=8"])
+    func cookieOfAConfirmedResponseIsNotKeptAgain(changed: String?) async throws {
+        let server = try LoopbackServer { request, connection in
+            let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"1\"")]
+            guard request["If-None-Match"] != nil else {
+                return connection.respond(200, fields + [("Set-Cookie", "id=7")], body: "x")
+            }
+            connection.respond(304, fields + (changed.map { [("Set-Cookie", $0)] } ?? []))
+        }
+        let configuration = URLSessionConfiguration.ephemeral
+        let storage = try #require(configuration.httpCookieStorage)
+        configuration.urlCache = EngineURLCache(
+            try await HTTPCache(configuration: .ephemeral(), origin: URLSessionOrigin()),
+            cookieStorage: storage
+        )
+        let session = URLSession(configuration: configuration)
+        let url = try #require(URL(string: server.baseURL + "/"))
+        for _ in 0..<2 {
+            for cookie in storage.cookies ?? [] { storage.deleteCookie(cookie) }
+            let (data, _) = try await session.data(from: url)
+            #expect(String(decoding: data, as: UTF8.self) == "x")
+        }
+        #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"1\""])
+        #expect((storage.cookies ?? []).map(\.value) == (changed == nil ? [] : ["8"]))
+    }
+
     @Test func sessionGetsTheStoredResponseForABodyThatBreaksOff() async throws {
         let server = try LoopbackServer { request, connection in
             if request["If-None-Match"] == nil {

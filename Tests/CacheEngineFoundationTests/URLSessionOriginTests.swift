@@ -73,6 +73,56 @@ import Testing
         #expect(try await response.body.collect().text == "3000000 none")
     }
 
+    /// The last content goes through a file.
+    @Test(arguments: [(10, 5), (10, 20), (3_000_000, 2_000_000)])
+    func contentOfTheWrongLengthIsNotSent(announced: Int, bytes: Int) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let piece = ByteChunk(Data(count: bytes / 5))
+        let pieces = AsyncStream<ByteChunk> { stream in
+            for _ in 0..<5 { stream.yield(piece) }
+            stream.finish()
+        }
+        let body = BodyStream(pieces, count: announced)
+        let request = OriginRequest(method: .post, url: server.baseURL, body: body)
+        #expect(await failure(request) == .requestInvalid)
+        #expect(server.requestCount == 0)
+    }
+
+    /// A stream ends quietly when its reader is cancelled.
+    @Test func contentOfACancelledTaskIsNotSent() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond() }
+        let (pieces, sender) = AsyncStream<ByteChunk>.makeStream()
+        sender.yield(ByteChunk("begun"))
+        let body = pieces.map { piece -> ByteChunk in
+            withUnsafeCurrentTask { $0?.cancel() }
+            return piece
+        }
+        let url = server.baseURL
+        let fetch = Task { [origin] in
+            try await origin.fetch(OriginRequest(method: .post, url: url, body: BodyStream(body)))
+        }
+        await #expect(throws: CancellationError.self) { _ = try await fetch.value }
+        #expect(server.requestCount == 0)
+    }
+
+    /// The origin may take what follows on the connection for requests of the same user.
+    @Test(arguments: ["NTLM TlRMTVNTUAAB", "negotiate YII", "Kerberos YII", "Basic eDp5"])
+    func connectionOfOneUserIsNotForAnother(credentials: String) async throws {
+        let server = try LoopbackServer { request, connection in
+            guard request["Connection"] == "close" else { return connection.respond(body: "x") }
+            connection.respond(200, [("Connection", "close")], body: "x")
+            connection.close()
+        }
+        let login = OriginRequest(url: server.baseURL, fields: ["Authorization": credentials])
+        for number in 1...2 {
+            for request in [login, OriginRequest(url: server.baseURL)] {
+                #expect(try await origin.fetch(request).body.collect().text == "x")
+            }
+            let isOfOneUser = !credentials.hasPrefix("Basic")
+            #expect(server.connectionCount == (isOfOneUser ? number + 1 : 1))
+        }
+    }
+
     @Test func configurationOfTheCallerIsNotChanged() {
         let configuration = URLSessionConfiguration.default
         let cache = URLCache(memoryCapacity: 1, diskCapacity: 0, diskPath: nil)

@@ -74,17 +74,21 @@
 
     /// The cookies of a session, kept and sent as its configuration says.
     enum SessionCookies {
-        /// Keeps the cookies of a response that came from the origin.
+        /// Keeps the cookies that the origin sent with a response, if the session accepts cookies.
         static func keep(
             of response: CacheResponse,
             _ url: URL,
             _ configuration: URLSessionConfiguration
         ) {
             guard let storage = configuration.httpCookieStorage,
-                configuration.httpCookieAcceptPolicy != .never,
-                response.info.source.isFromOrigin
+                configuration.httpCookieAcceptPolicy != .never
             else { return }
-            for line in response.fields.values("Set-Cookie") {
+            keep(of: response, url, in: storage)
+        }
+
+        /// Keeps the cookies that the origin sent with a response.
+        static func keep(of response: CacheResponse, _ url: URL, in storage: HTTPCookieStorage) {
+            for line in response.newCookies {
                 let fields = ["Set-Cookie": line]
                 let cookies = HTTPCookie.cookies(withResponseHeaderFields: fields, for: url)
                 storage.setCookies(cookies, for: url, mainDocumentURL: nil)
@@ -106,12 +110,16 @@
         }
     }
 
-    extension CacheInfo.Source {
-        /// Whether the origin sent fields of the response to this request or a concurrent one.
-        var isFromOrigin: Bool {
-            switch self {
-            case .origin, .collapsed, .revalidated: true
-            case .fresh, .stale, .fallback, .generated: false
+    extension CacheResponse {
+        /// The lines of `Set-Cookie` that the origin sent to this request or a concurrent one.
+        ///
+        /// A stored line would undo what has happened to its cookie since. So of a response that the
+        /// origin has confirmed, only the lines of the 304 count.
+        fileprivate var newCookies: [String] {
+            switch info.source {
+            case .origin, .collapsed: fields.values("Set-Cookie")
+            case .revalidated: info.originFields?.values("Set-Cookie") ?? []
+            case .fresh, .stale, .fallback, .generated: []
             }
         }
     }
