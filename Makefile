@@ -52,9 +52,10 @@ docs:  ## build the documentation of all products; warnings are errors
 SEEDS ?= 1000000
 SIZE ?= brief
 
+# With the asserts and the checks of invariants, which a release build leaves out.
 simulate: setup  ## simulate cache lives for the seeds 0..<SEEDS; SEED=k repeats one; SIZE=long is longer, SIZE=fleet several machines
-	$(SWIFT) build -c release --product simulate
-	SWIFT_DETERMINISTIC_HASHING=1 "$$($(SWIFT) build -c release --show-bin-path)/simulate" \
+	$(SWIFT) build --product simulate $(CHECKED)
+	SWIFT_DETERMINISTIC_HASHING=1 "$$($(SWIFT) build --show-bin-path $(CHECKED))/simulate" \
 		$(if $(SEED),$(SEED) 1,0 $(SEEDS)) $(SIZE)
 
 # Tests without threads (values, documents, replays, the oracle, simulations), and tests that bound bytes or seconds,
@@ -68,11 +69,11 @@ tsan: setup  ## run all tests with concurrency under ThreadSanitizer (make tsan 
 
 ROUNDS := 200
 crash: build  ## kill a process ROUNDS times (make crash ROUNDS=200) and check its files
-	CRASH_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build $(CHECKED) --filter CrashTests
+	CRASH_ROUNDS=$(ROUNDS) SWIFT=$(SWIFT) Tests/some --skip-build $(CHECKED) --filter CrashTests
 
 fleet: build  ## run the tests of several machines over real Redis servers, with all their rounds
 	@perf/setup tests
-	FLEET_ROUNDS=all $(SWIFT) test --skip-build --no-parallel $(CHECKED) --filter 'CacheEngineRedisTests|RedisClientTests|FleetChaosTests'
+	FLEET_ROUNDS=all SWIFT=$(SWIFT) Tests/some --skip-build --no-parallel $(CHECKED) --filter 'CacheEngineRedisTests|RedisClientTests|FleetChaosTests'
 
 fuzz:  ## fuzz every parser (make fuzz FUZZ_SECONDS=600)
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),20) Fuzz/run

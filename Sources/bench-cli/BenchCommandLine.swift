@@ -16,6 +16,7 @@ enum BenchCommandLine {
     static func main() async {
         // If the reader closes the pipe, the program must not end by a signal.
         signal(SIGPIPE, SIG_IGN)
+        Interruption.watch()
         let code = await run(Array(CommandLine.arguments.dropFirst()))
         exit(code.rawValue)
     }

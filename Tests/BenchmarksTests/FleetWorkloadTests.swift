@@ -7,7 +7,7 @@ import Testing
         if: Subprocess.firstLine(of: ["redis-server", "--version"]) != nil,
         "These tests need redis-server. Please run: perf/setup tests"
     ),
-    .timeLimit(.minutes(2)),
+    .timeLimit(.minutes(5)),
     .serialized
 )
 struct FleetWorkloadTests {

@@ -9,7 +9,7 @@ import Testing
 @testable import Simulation
 
 /// The writer of the log while its server refuses purges for a while, or does not answer.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PurgeLogWriterTests {
     private static let keys = LogKeys(namespace: "t")
 
@@ -165,7 +165,7 @@ struct PurgeLogWriterTests {
             Task.immediate { await Self.code(of: writer, job) }
         }
         let refused = jobs.count - crowd.waiting - 1
-        let areRefused = await eventually(seconds: 5) {
+        let areRefused = await eventually {
             counts.refused.load(ordering: .relaxed) == refused * crowd.purges
         }
         #expect(areRefused)

@@ -39,7 +39,7 @@ private final class FleetColdCase: WorkloadCase {
         var random = SeededRandom(seed: 3)
         objects = ZipfSampler(count: Self.objectCount, exponent: Self.exponent)
             .scatteredSequence(requestCount, from: &random)
-        server = try await RedisServer(plan)
+        server = try await RedisServer(plan, isPatient: plan.isPatient)
     }
 
     func round() async throws -> [Sample] {

@@ -31,7 +31,11 @@ private final class FleetLatencyCase: WorkloadCase {
     var parameters: [Measurement.Parameter] { [.init("size", "4 KiB")] }
 
     func prepare() async throws {
-        let fixture = try await FleetFixture(plan, keyCount: blocks * Self.blockCount)
+        let fixture = try await FleetFixture(
+            plan,
+            keyCount: blocks * Self.blockCount,
+            isPatient: plan.isPatient
+        )
         self.fixture = fixture
         for sharing in FleetMachine.Sharing.allCases {
             machines.append((sharing, try await fixture.machine(sharing)))

@@ -37,7 +37,7 @@ struct FleetMachine: Sendable {
         cache = try await HTTPCache(
             configuration: configuration,
             origin: origin,
-            fleet: .redis(server.url, options: options)
+            fleet: server.fleet(options)
         )
         let machine = self
         let isLinked = await eventually { await machine.counts.isLinked }
@@ -108,9 +108,9 @@ final class FleetFixture {
     let keyCount: Int
     private let writer: FleetMachine
 
-    init(_ plan: WorkloadPlan, keyCount: Int) async throws {
+    init(_ plan: WorkloadPlan, keyCount: Int, isPatient: Bool) async throws {
         self.keyCount = keyCount
-        server = try await RedisServer(plan)
+        server = try await RedisServer(plan, isPatient: isPatient)
         writer = try await FleetMachine(server, .store, origin)
         let writer = writer
         try await Self.forEach(0..<keyCount, callers: Self.fillers) { number in

@@ -1,4 +1,5 @@
 import CacheEngine
+import CacheEngineRedis
 import CacheTestSupport
 import Platform
 import RESP
@@ -21,12 +22,15 @@ final class RedisServer {
     private static let namespace = "bench"
 
     let port: UInt16
+    /// Whether look-ups take as long as they need; otherwise they have the limits of the product.
+    private let isPatient: Bool
     private let shell: Subprocess
     private let process: pid_t
     private let scratch: ScratchDirectory
 
     /// Starts a server, and waits until it answers.
-    init(_ plan: WorkloadPlan) async throws {
+    init(_ plan: WorkloadPlan, isPatient: Bool) async throws {
+        self.isPatient = isPatient
         guard Subprocess.firstLine(of: ["redis-server", "--version"]) != nil else {
             throw UsageError("redis-server cannot be started; run perf/setup tests")
         }
@@ -54,7 +58,25 @@ final class RedisServer {
     var url: String { "redis://127.0.0.1:\(port)/\(Self.namespace)" }
 
     /// A client with the limits that the shared store has.
-    func client() throws -> RedisClient { try RedisClient(RedisURL(url)) }
+    func client() throws -> RedisClient {
+        try RedisClient(RedisURL(url), isPatient ? .patient : RedisOptions())
+    }
+
+    /// The place of a machine in the fleet of this server.
+    func fleet(_ options: RedisFleetOptions) throws -> Fleet {
+        guard isPatient else { return try .redis(url, options: options) }
+        let parsed = try RedisURL(url)
+        return Fleet {
+            try RedisFleet(
+                log: RedisClient(parsed, .patient),
+                entries: options.shares == .entries ? RedisClient(parsed, .patient) : nil,
+                parsed.namespace,
+                at: parsed.hosts[0],
+                options,
+                FleetSurroundings(patience: .patient)
+            )
+        }
+    }
 
     /// The names of all records on the server.
     func recordNames() async throws -> [String] {
@@ -76,4 +98,33 @@ final class RedisServer {
     func stop() { kill(process, SIGSTOP) }
 
     func resume() { kill(process, SIGCONT) }
+}
+
+extension WorkloadPlan {
+    /// Whether look-ups in a shared store take as long as they need.
+    ///
+    /// The figures of a smoke run mean nothing, and a busy machine must lose no look-up.
+    var isPatient: Bool { scale == .smoke }
+}
+
+extension RedisOptions {
+    /// Limits that a busy machine keeps too.
+    fileprivate static var patient: RedisOptions {
+        RedisOptions(
+            connectLimit: .seconds(20),
+            readLimit: .seconds(20),
+            oldestReplyLimit: .seconds(20)
+        )
+    }
+}
+
+extension FleetSurroundings.Patience {
+    /// The patience for these clients.
+    fileprivate static var patient: Self {
+        var patience = Self()
+        patience.replyLimit = .seconds(20)
+        patience.spentNanosecondsMax = 20_000_000_000
+        patience.waitNanosecondsMax = 60_000_000_000
+        return patience
+    }
 }

@@ -10,7 +10,9 @@ extension Workload {
         question: "entries of another machine, read from Redis by many callers of one machine"
     ) { plan in
         let keys = plan.sized(smoke: 300, quick: 6_000, full: 30_000)
-        let fixture = SharedLater { try await FleetFixture(plan, keyCount: keys) }
+        let fixture = SharedLater {
+            try await FleetFixture(plan, keyCount: keys, isPatient: plan.isPatient)
+        }
         return [64, 256].map { SharedHitCase(fixture, callers: $0) }
     }
 }

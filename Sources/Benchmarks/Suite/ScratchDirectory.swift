@@ -1,7 +1,14 @@
 import Platform
+import Synchronization
 
 /// A temporary directory of a workload, removed when the value is released.
 package final class ScratchDirectory {
+    /// The directories that are not removed yet.
+    private static let present = Mutex<Set<String>>([])
+    /// The attempts to remove a directory, with a pause after each.
+    private static let attemptsMax = 100
+    private static let pauseMilliseconds: Int32 = 10
+
     package let path: String
 
     package init(in parent: String) throws {
@@ -16,12 +23,31 @@ package final class ScratchDirectory {
                     + "give another with --directory"
             )
         }
-        path = bytes.withUnsafeBufferPointer { bytes in
+        let path = bytes.withUnsafeBufferPointer { bytes in
             String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         }
+        self.path = path
+        Self.present.withLock { _ = $0.insert(path) }
     }
 
-    deinit { Self.remove(path) }
+    deinit {
+        Self.remove(path)
+        Self.present.withLock { [path] in _ = $0.remove(path) }
+    }
+
+    /// Removes all directories, because the program ends in the middle of its work.
+    ///
+    /// Other threads and peers may still create files in them, so a removal is repeated for a
+    /// second.
+    package static func removeAll() {
+        for path in present.withLock({ $0 }) {
+            for _ in 0..<attemptsMax {
+                remove(path)
+                if access(path, F_OK) != 0 { break }
+                _ = poll(nil, 0, pauseMilliseconds)
+            }
+        }
+    }
 
     /// Creates a directory inside this one.
     func makeDirectory(_ name: String) throws -> String {

@@ -78,20 +78,58 @@ final class DiskFloor {
 
 /// Removes files from the page cache, so that the next read goes to the device.
 enum PageCache {
-    static func drop(_ scratch: ScratchDirectory) {
-        for file in scratch.files() { drop(file.path) }
+    /// The number of pages that may stay, because something uses them at the moment.
+    private static let keptPagesMax = 256
+
+    /// Removes the files of a directory, and throws if the system keeps most of their pages.
+    ///
+    /// Files in memory, as those of tmpfs, have no device. The engine's own look at the page cache
+    /// does not notice: such files refuse it, and each read seems to wait.
+    static func drop(_ scratch: ScratchDirectory, isChecked: Bool) throws {
+        var (before, after) = (0, 0)
+        for file in scratch.files() where file.sizeBytes > 0 {
+            let pages = try drop(file.path, file.sizeBytes)
+            before += pages.before
+            after += pages.after
+        }
+        try WorkloadFailure.require(
+            !isChecked || after <= max(keptPagesMax, before / 2),
+            "disk-hit-cold: \(scratch.path): the page cache keeps \(after) of \(before) pages; "
+                + "give another --directory"
+        )
     }
 
-    private static func drop(_ path: String) {
+    private static func drop(
+        _ path: String,
+        _ sizeBytes: Int
+    ) throws -> (before: Int, after: Int) {
         let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return }
+        guard file >= 0 else { throw TextFile.unreadable(path) }
         defer { close(file) }
+        let before = pageCount(file, sizeBytes)
         // The system can drop only pages that have been written to the device.
         fsync(file)
         #if os(Linux)
             posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)
         #else
             _ = fcntl(file, F_NOCACHE, 1)
+        #endif
+        return (before, pageCount(file, sizeBytes))
+    }
+
+    /// The pages of a file in the page cache; 0 if the system does not say.
+    private static func pageCount(_ file: Int32, _ sizeBytes: Int) -> Int {
+        #if os(Linux)
+            guard let start = mmap(nil, sizeBytes, PROT_READ, MAP_SHARED, file, 0),
+                start != MAP_FAILED
+            else { return 0 }
+            defer { munmap(start, sizeBytes) }
+            let pageBytes = Machine.pageBytes
+            var pages = [UInt8](repeating: 0, count: (sizeBytes + pageBytes - 1) / pageBytes)
+            guard mincore(start, sizeBytes, &pages) == 0 else { return 0 }
+            return pages.count { $0 & 1 == 1 }
+        #else
+            return 0
         #endif
     }
 }

@@ -82,7 +82,8 @@ private final class DiskHitCase: WorkloadCase {
         guard let fixture, let floor else { throw WorkloadFailure.notPrepared }
         roundNumber += 1
         let numbers = numbersOfRound()
-        if temperature == .cold { PageCache.drop(fixture.scratch) }
+        let isChecked = plan.scale != .smoke
+        if temperature == .cold { try PageCache.drop(fixture.scratch, isChecked: isChecked) }
         var bare = Histogram()
         var ours = Histogram()
         var allocations: UInt64 = 0
@@ -92,8 +93,14 @@ private final class DiskHitCase: WorkloadCase {
             case 0: bare = try timeFloor(floor, numbers)
             case 1:
                 let before = Allocations.ofAllThreads
-                ours = try await timeOurs(fixture, numbers)
+                var waits = 0
+                (ours, waits) = try await timeOurs(fixture, numbers)
                 allocations = Allocations.ofAllThreads &- before
+                try WorkloadFailure.require(
+                    temperature == .warm || !isChecked || waits * 2 >= numbers.count,
+                    "disk-hit-cold: only \(waits) of \(numbers.count) reads waited for the device; "
+                        + "give another --directory"
+                )
             default: theirs.append(try peers.perform(hitting(numbers.count), by: side - 2))
             }
         }
@@ -152,17 +159,24 @@ private final class DiskHitCase: WorkloadCase {
         "disk-hit size=\(bodySizeBytes) entries=\(entryCount) operations=\(operations)"
     }
 
-    private func timeOurs(_ fixture: DiskFixture, _ numbers: [Int]) async throws -> Histogram {
-        var histogram = Histogram()
+    /// Times the reads, and counts those that had to wait for the device.
+    private func timeOurs(
+        _ fixture: DiskFixture,
+        _ numbers: [Int]
+    ) async throws -> (times: Histogram, waits: Int) {
+        var (histogram, waits) = (Histogram(), 0)
         for number in numbers {
             fixture.touchKey(number)
             let before = monotonicNanoseconds()
             var isHit = fixture.isHitWithoutWaiting(number)
-            if isHit == nil { isHit = await fixture.isHitAfterWaiting(number) }
+            if isHit == nil {
+                isHit = await fixture.isHitAfterWaiting(number)
+                waits += 1
+            }
             histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
             try WorkloadFailure.require(isHit == true, "disk-hit: entry \(number) is missing")
         }
-        return histogram
+        return (histogram, waits)
     }
 
     private func timeFloor(_ floor: DiskFloor, _ numbers: [Int]) throws -> Histogram {

@@ -26,6 +26,8 @@ private final class UnderWritesCase: WorkloadCase {
     private let writing: Writing
     private var fixture: MemoryFixture?
     private var keysOfShard: [Int] = []
+    /// The time of a hit while nothing is written.
+    private var usualNanoseconds: UInt64 = 0
 
     init(_ plan: WorkloadPlan, _ writing: Writing) {
         self.plan = plan
@@ -45,12 +47,14 @@ private final class UnderWritesCase: WorkloadCase {
         keysOfShard = (0..<fixture.keys.count).filter { fixture.hashes[$0].placement >> 56 == 0 }
         try WorkloadFailure.require(keysOfShard.count >= 2, "No two keys share a shard")
         self.fixture = fixture
+        let quiet = Self.read(fixture, keysOfShard, 10_000, usual: nil)
+        usualNanoseconds = quiet.histogram.percentile(0.5)
     }
 
     func round() async throws -> [Sample] {
         guard let fixture else { throw WorkloadFailure.notPrepared }
         let keys = keysOfShard
-        let writing = writing
+        let (writing, usual) = (writing, usualNanoseconds)
         let operations = plan.sized(smoke: 2_000, quick: 200_000, full: 1_000_000)
         let isDone = Atomic(false)
         let stores = Atomic(0)
@@ -59,7 +63,7 @@ private final class UnderWritesCase: WorkloadCase {
                 Self.write(fixture, keys, writing, until: isDone, counting: stores)
                 return nil
             }
-            let read = Self.read(fixture, keys, operations)
+            let read = Self.read(fixture, keys, operations, usual: usual)
             isDone.store(true, ordering: .releasing)
             return read
         }
@@ -81,16 +85,19 @@ private final class UnderWritesCase: WorkloadCase {
     private static func read(
         _ fixture: MemoryFixture,
         _ keys: [Int],
-        _ operations: Int
+        _ operations: Int,
+        usual: UInt64?
     ) -> TimedLoop.Outcome {
         var outcome = TimedLoop.Outcome(operations: operations)
+        var times = HitTimes(usualNanoseconds: usual)
         for step in 0..<operations {
             let number = keys[step % keys.count]
             let before = monotonicNanoseconds()
             let isHit = fixture.isHit(number)
-            outcome.histogram.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
+            times.record(Stopwatch.elapsed(from: before, to: monotonicNanoseconds()))
             if isHit { outcome.correct += 1 }
         }
+        outcome.histogram = times.histogram
         return outcome
     }
 

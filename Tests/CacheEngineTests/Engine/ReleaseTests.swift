@@ -70,7 +70,7 @@ import Testing
         for leaving in Leaving.allCases {
             let left = Left()
             try await serve(asking, answering, leaving, left)
-            let isNothing = await eventually(seconds: 5) {
+            let isNothing = await eventually {
                 left.services.isReleased && left.work.isReleased
             }
             #expect(isNothing, "\(leaving)")

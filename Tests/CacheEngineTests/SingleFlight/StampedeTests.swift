@@ -11,13 +11,27 @@ private final class Tally: Sendable {
 }
 
 /// Ten thousand waiters resumed at once, on the process's own threads.
-@Suite struct StampedeTests {
-    /// The p99 of hits on other keys while ten thousand waiters are resumed.
+@Suite(.timeLimit(.minutes(5))) struct StampedeTests {
+    private static let waiterCount = 10_000
+    /// The bound is wide, for a debug build; the benchmark measures the latency.
+    private static let hitNanosecondsMax: UInt64 = 5_000_000
+    private static let attemptsMax = 5
+
+    /// The longest hit on another key while ten thousand waiters are resumed.
     ///
     /// No lock is held while they are resumed; a hit takes the lock of its own shard for
-    /// nanoseconds. The bound is wide, for a busy machine in a debug build; the benchmark measures
-    /// the latency.
+    /// nanoseconds. The p99 would say nothing: a hit that waits until all are resumed is one among
+    /// thousands.
     @Test func s23WakingTenThousandLeavesOtherKeysAlone() async throws {
+        var longest = UInt64.max
+        // A thread that has one of the process's own locks, as that of `malloc`, may be stopped.
+        for _ in 0..<Self.attemptsMax where longest >= Self.hitNanosecondsMax {
+            longest = try await longestHitDuringAWaking()
+        }
+        #expect(longest < Self.hitNanosecondsMax, "nanoseconds")
+    }
+
+    private func longestHitDuringAWaking() async throws -> UInt64 {
         let origin = HeldOrigin()
         var configuration = HTTPCache.Configuration(memory: .megabytes(32))
         // On a busy machine too, no waiter must time out and send its own request.
@@ -30,9 +44,9 @@ private final class Tally: Sendable {
         _ = try await filling.body.collect()
         await cache.waitUntilIdle()
 
-        let answered = Tally()
-        let latencies = await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<10_000 {
+        let (answered, begun, over) = (Tally(), Tally(), Tally())
+        let longest = await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<Self.waiterCount {
                 group.addTask {
                     let text = try? await cache.respond(to: .page).body.collect().text
                     if text == "hello" { answered.add() }
@@ -41,40 +55,37 @@ private final class Tally: Sendable {
             while await cache.workUnderWay.flights == 0 || origin.held.isEmpty {
                 await Task.yield()
             }
-            let begun = Tally()
-            async let measured = PlainThread.run {
-                Self.hits(on: cache, other, from: begun, until: answered)
+            async let longest = PlainThread.run {
+                Self.longestHit(on: cache, other, from: begun, until: over)
             }
             // A busy machine may start the thread late.
             while begun.count == 0 { await Task.yield() }
             origin.held.first?.answer()
             await group.waitForAll()
-            return await measured
+            over.add()
+            return await longest
         }
-        #expect(answered.count == 10_000)
+        #expect(answered.count == Self.waiterCount)
         #expect(origin.count == 2)
-        let sorted = latencies.sorted()
-        let p99 = try #require(sorted.dropFirst(sorted.count * 99 / 100).first)
-        #expect(p99 < 5_000_000, "nanoseconds")
         #expect(cache.immediateResponse(to: other) != nil)
         await cache.shutDown()
+        return longest
     }
 
-    /// The durations of hits until the last waiter is answered; the first one is told to `begun`.
-    private static func hits(
+    /// The longest hit until `over` counts, in nanoseconds; each one is told to `begun`.
+    private static func longestHit(
         on cache: HTTPCache,
         _ request: CacheRequest,
         from begun: Tally,
-        until answered: Tally
-    ) -> [UInt64] {
-        let clock = SystemClock()
-        var latencies: [UInt64] = []
-        while answered.count < 10_000, latencies.count < 500_000 {
-            let start = clock.monotonicNanoseconds
-            let response = cache.immediateResponse(to: request)
-            latencies.append(response == nil ? .max : clock.monotonicNanoseconds - start)
-            if latencies.count == 1 { begun.add() }
+        until over: Tally
+    ) -> UInt64 {
+        var longest: UInt64 = 0
+        while over.count == 0 {
+            let start = ThreadUse.now
+            let isHit = cache.immediateResponse(to: request) != nil
+            longest = max(longest, isHit ? ThreadUse.now.ownNanoseconds(since: start) : .max)
+            begun.add()
         }
-        return latencies
+        return longest
     }
 }
