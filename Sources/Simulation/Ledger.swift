@@ -13,11 +13,18 @@ final class Ledger: Sendable {
         var ended: Int?
     }
 
+    /// The beginning of a request that may demand a response that comes after it.
+    private struct Reload {
+        let path: Path
+        let began: Int
+    }
+
     private struct State {
         /// The clock's seconds at each moment so far.
         var seconds: [Int64]
         var contents: [Content] = []
         var removals: [Removal] = []
+        var reloads: [Reload] = []
         var problems: [String] = []
         var answers = 0
         var observations: [Observation] = []
@@ -56,6 +63,15 @@ final class Ledger: Sendable {
     func tick() -> Int {
         let now = clock.nowSeconds
         return state.withLock { $0.tick(now) }
+    }
+
+    /// Returns the moment at which a request begins.
+    func begin(_ plan: RequestPlan) -> Int {
+        let now = tick()
+        if plan.mayReload {
+            state.withLock { $0.reloads.append(Reload(path: plan.path, began: now)) }
+        }
+        return now
     }
 
     var problems: [String] { state.withLock { $0.problems } }
@@ -180,10 +196,11 @@ final class Ledger: Sendable {
             state.contents.indices.contains(serial)
         else { return }
         let content = state.contents[serial]
-        // A removal since the request began keeps a fetched answer out of the store.
-        let isKeptOut = state.removals.contains {
-            $0.covers(content.path) && $0.began > plan.startedAt
-        }
+        // A removal since the request began keeps a fetched answer out of the store, and so does a
+        // reload while its body arrives, whatever becomes of the reload.
+        let isKeptOut =
+            state.removals.contains { $0.covers(content.path) && $0.began > plan.startedAt }
+            || state.reloads.contains { $0.path == content.path && $0.began > content.asOf }
         guard answer.isFromStore || !isKeptOut else { return }
         state.observations.append(
             Observation(

@@ -19,6 +19,8 @@ struct RequestPlan: Sendable, CustomStringConvertible {
 
     var isHead: Bool { request.method == .head }
     var isCancelled: Bool { leavesAfter != nil }
+    /// Whether it may demand a response that comes after it.
+    var mayReload: Bool { policy != nil || request.fields["Cache-Control"] != nil }
 
     private init(_ name: String, _ path: Path, language: String) {
         self.name = name

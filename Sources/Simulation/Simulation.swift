@@ -244,7 +244,7 @@ public struct Simulation: Sendable {
         let task = world.executor.start { [dice, ledger, isOnLoop] in
             for _ in 0..<dice.below(10) { await Task.yield() }
             var plan = plan
-            plan.startedAt = ledger.tick()
+            plan.startedAt = ledger.begin(plan)
             let answer = await Self.ask(plan, cache, begins: isOnLoop)
             ledger.judge(answer, to: plan)
             open.end(plan.name)

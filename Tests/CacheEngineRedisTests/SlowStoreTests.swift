@@ -17,6 +17,8 @@ struct SlowStoreTests {
     ///
     /// `LookBudgetTests` counts the time of each command.
     private static let medianNanosecondsMax: UInt64 = 120_000_000
+    /// The time that few may lose: half of the latest reply.
+    private static let longNanoseconds: UInt64 = 500_000_000
     private static let countOfKind = 4
 
     /// How late a server answers, and how many requests ask it at once.
@@ -118,6 +120,8 @@ struct SlowStoreTests {
         #expect(losses.count == Self.requests.count)
         let median = losses.sorted()[losses.count / 2]
         #expect(median <= Self.medianNanosecondsMax, "\(losses)")
+        let longCount = losses.count { $0 > Self.longNanoseconds }
+        #expect(longCount <= losses.count / 4, "\(losses)")
         #expect(origin.count <= before + Self.requests.count)
         if pace.milliseconds == 1_000 { try await isUsedAgain(relay, here, there) }
         for machine in [here, there] { await machine.cache.shutDown() }

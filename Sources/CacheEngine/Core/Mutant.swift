@@ -109,7 +109,6 @@ enum Mutant: String {
     case sharesUnshareable
     case permitsLateLeaders
     case joinsOutdatedFlights
-    case reloadsEndArrivals
     case sharesRemovedTags
     case retiresForAnyTag
     case refreshesBesideABody

@@ -114,7 +114,8 @@
         /// The lines of `Set-Cookie` that the origin sent to this request or a concurrent one.
         ///
         /// A stored line would undo what has happened to its cookie since. So of a response that the
-        /// origin has confirmed, only the lines of the 304 count.
+        /// origin has confirmed, only the lines of the 304 count, which the request has that was
+        /// sent; the others that waited for it get none.
         fileprivate var newCookies: [String] {
             switch info.source {
             case .origin, .collapsed: fields.values("Set-Cookie")

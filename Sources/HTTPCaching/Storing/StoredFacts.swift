@@ -23,6 +23,8 @@ public struct StoredFacts: Hashable, Sendable {
         public static let hasAnyValidator = Flags(rawValue: 1 << 5)
         /// The body is one or more parts of the representation (RFC 9111 §3.3).
         public static let isPartial = Flags(rawValue: 1 << 6)
+        /// Last-Modified is a strong validator, by the origin's own Date.
+        public static let hasStrongDate = Flags(rawValue: 1 << 7)
         public static let hasStaleWhileRevalidate = Flags(rawValue: 1 << 10)
         public static let hasStaleIfError = Flags(rawValue: 1 << 11)
 
@@ -157,6 +159,7 @@ extension StoredFacts {
         flags.set(.mustRevalidate, when: directives.forbidsStale(in: rules.mode))
         flags.set(.immutable, when: directives.flags.contains(.immutable))
         flags.set(.hasStrongValidator, when: response.hasStrongValidator)
+        flags.set(.hasStrongDate, when: response.hasStrongLastModified)
         flags.set(.hasAnyValidator, when: response.hasAnyValidator)
         flags.set(.isPartial, when: response.status == 206)
         flags.set(.hasStaleWhileRevalidate, when: directives.staleWhileRevalidateSeconds != nil)

@@ -154,7 +154,7 @@ private struct Candidate {
             if let since = HTTPDate.parse(text, nearSeconds: nowSeconds) {
                 // The Date may be this cache's own, which makes no date strong.
                 guard let modified = facts.lastModifiedSeconds,
-                    facts.flags.contains(.hasStrongValidator)
+                    facts.flags.contains(.hasStrongDate)
                 else { return false }
                 return modified == since && modified < facts.dateSeconds
             }

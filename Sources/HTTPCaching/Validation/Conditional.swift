@@ -69,6 +69,7 @@ public enum Conditional {
             return text.trimmed.string
         }
         if let tag { return tag }
+        guard facts.flags.contains(.hasStrongDate) else { return nil }
         return facts.lastModifiedSeconds.map { HTTPDate.string($0) }
     }
 

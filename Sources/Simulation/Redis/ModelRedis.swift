@@ -79,10 +79,12 @@ package final class ModelRedis: Sendable {
     package func run(_ words: [[UInt8]], onDeposed: Bool = false) -> RESPValue {
         let (reply, purge) = state.withLock { state -> (RESPValue, AppendedPurge?) in
             let (mood, now) = (state.mood, nowMicroseconds(state))
-            guard onDeposed, state.deposed != nil else {
+            // Moved, because a copy of a long log takes long.
+            guard onDeposed, var deposed = state.deposed.take() else {
                 return run(words, on: &state.master, mood, now)
             }
-            return run(words, on: &state.deposed!, mood, now)
+            defer { state.deposed = deposed }
+            return run(words, on: &deposed, mood, now)
         }
         guard let purge else { return reply }
         onAppend(purge)

@@ -88,25 +88,6 @@ import Testing
         await scene.close()
     }
 
-    /// A reload that fails has found out nothing about the response that arrives meanwhile.
-    @Test(arguments: Place.allCases)
-    func answerIsStoredThoughAReloadFailsMeanwhile(place: Place) async throws {
-        let scene = try await FlightScene { place.apply(to: &$0) }
-        let first = await scene.world.answer(.page)
-        let body = try await scene.begin(0, fields: Self.fields)
-        await body.feed("who", scene.world)
-        let request = CacheRequest.page.with { $0.fields["Cache-Control"] = "no-cache" }
-        let reload = await scene.world.answer(request)
-        try await scene.fail(1)
-        await body.feed("le", scene.world)
-        await body.finish(scene.world)
-        #expect(first.isComplete && first.text == "whole" && reload.error != nil)
-        let later = try #require(await scene.crowd(1).first)
-        #expect(later.text == "whole" && later.info?.source == .fresh)
-        #expect(scene.origin.count == 2)
-        await scene.close()
-    }
-
     // MARK: Behind the memory
 
     private static let varying: HeaderFields = [

@@ -119,7 +119,8 @@ struct StoredFactsTests {
         #expect(flags([("ETag", "")]) == [])
         #expect(flags([("Last-Modified", Scene.date(0))]).contains(.hasAnyValidator))
         #expect(!flags([("Last-Modified", Scene.date(0))]).contains(.hasStrongValidator))
-        #expect(flags([("Last-Modified", Scene.date(-1))]).contains(.hasStrongValidator))
+        let byDate: StoredFacts.Flags = [.hasStrongValidator, .hasStrongDate, .hasAnyValidator]
+        #expect(flags([("Last-Modified", Scene.date(-1))]) == byDate)
         #expect(flags([], 206) == .isPartial)
     }
 

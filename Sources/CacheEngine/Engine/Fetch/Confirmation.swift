@@ -97,8 +97,9 @@ struct Confirmation {
         confirming stored: StoredFacts
     ) -> StoredFacts {
         var facts = merged.storedFacts(lifetime)
-        if !stored.flags.contains(.hasStrongValidator), !Mutant.strengthensByConfirmations.isOn {
-            facts.flags.remove(.hasStrongValidator)
+        let strong: StoredFacts.Flags = [.hasStrongValidator, .hasStrongDate]
+        if !Mutant.strengthensByConfirmations.isOn {
+            facts.flags.subtract(strong.subtracting(stored.flags))
         }
         return facts
     }

@@ -402,14 +402,12 @@ final class Flight: Sendable {
 
     /// Gives up the key to a newer flight.
     ///
-    /// The response goes only to requests that joined before. It is stored only if its head came
-    /// already: then it is known to be older than that of the newer flight.
+    /// The response goes only to requests that joined before, and it is not stored, also if its head
+    /// has come: the newer flight looked before, and would not find what its response ends.
     func retire() {
         state.withLock { state in
             state.isRetired = true
-            if state.machine.isUnanswered || Mutant.reloadsEndArrivals.isOn {
-                state.permit.revoke()
-            }
+            state.permit.revoke()
         }
     }
 
