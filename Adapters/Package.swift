@@ -174,7 +174,8 @@ let package = Package(
         .testTarget(
             name: "VaporCacheTests",
             dependencies: [
-                "VaporCache", "vapor-gateway", engine, nioCore, nioHTTP1, testSupport, vapor,
+                "VaporCache", "vapor-gateway", engine, nioCore, nioHTTP1, nioPosix, testSupport,
+                vapor,
                 .product(name: "VaporTesting", package: "vapor"),
             ],
             swiftSettings: house

@@ -34,9 +34,17 @@ public final class AsyncHTTPClientOrigin: Origin {
     /// `configuration.timeout` limits the time to connect and, by `read`, the time between two pieces
     /// of a body. `maximumHeadTime` limits the wait for the head of a response if the request has no
     /// limit of its own. It begins anew with each piece of the request's content that is sent.
+    /// `configuration.connectionPool` limits the connections to one host. An exchange keeps its
+    /// connection until it ends. A slow reader, a stream of events or a slow upload makes that late,
+    /// so with a limit below the number of such exchanges other requests wait: the default is 1024,
+    /// and that of AsyncHTTPClient 8.
     public init(
         configuration: HTTPClient.Configuration = HTTPClient.Configuration(
-            timeout: .init(connect: .seconds(10), read: .seconds(60))
+            timeout: .init(connect: .seconds(10), read: .seconds(60)),
+            connectionPool: .init(
+                idleTimeout: .seconds(60),
+                concurrentHTTP1ConnectionsPerHostSoftLimit: 1024
+            )
         ),
         maximumHeadTime: Duration = .seconds(60)
     ) {
@@ -173,6 +181,8 @@ private final class ResponseBody: BodySource {
         let body = EndableBody(body)
         self.body = body
         let watch = maximumIdleTime.map { SilenceWatch(limit: $0) }
+        // Nothing is expected before the first read.
+        watch?.pause()
         self.watch = watch
         watching = watch.map { watch in
             Task { [weak body] in
@@ -237,6 +247,9 @@ extension HTTPClientRequest {
         {
             headers.add(name: name, value: value)
         }
+        if request.fields.authenticatesConnection {
+            headers.add(name: "Connection", value: "close")
+        }
         guard let content = request.body else { return }
         if let chunk = content.availableChunk {
             body = .bytes(ByteBuffer(chunk))
@@ -256,4 +269,17 @@ extension HTTPClientRequest {
         "connection", "content-length", "keep-alive", "proxy-authorization", "proxy-connection",
         "te", "trailer", "transfer-encoding", "upgrade",
     ]
+}
+
+extension HeaderFields {
+    /// Whether `Authorization` has a scheme that authenticates the connection, and not the request.
+    ///
+    /// The origin may take every later request on that connection for one of the same user (RFC 4559
+    /// §6). The engine has these three prefixes too, but not in a public declaration.
+    fileprivate var authenticatesConnection: Bool {
+        values("Authorization").contains { credentials in
+            let scheme = credentials.lowercased().utf8
+            return ["ntlm", "nego", "kerberos"].contains { scheme.starts(with: $0.utf8) }
+        }
+    }
 }

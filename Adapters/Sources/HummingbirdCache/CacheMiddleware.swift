@@ -17,7 +17,8 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
     /// Creates a middleware in front of `upstream`.
     ///
     /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
-    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413.
+    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413, and one
+    /// over HTTP/2 whose content has no length with 411.
     public init(
         cache: HTTPCache,
         upstream: String,
@@ -43,7 +44,7 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
         guard let path = request.head.path, path.hasPrefix("/") else {
             throw HTTPError(.badRequest)
         }
-        let content = try content(of: request)
+        let content = try await content(of: request)
         let lease = content.map(ContentLease.init)
         let question = CacheRequest(
             method: HTTPMethod(request.method.rawValue),
@@ -61,9 +62,15 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 
     /// The content of the request, read on demand of the origin, or `nil` if there is none.
-    private func content(of request: Request) throws -> EndableBody<RequestBody>? {
-        guard request.mayHaveContent else { return nil }
-        guard request.contentLength ?? 0 <= contentBytesMax else {
+    private func content(of request: Request) async throws -> EndableBody<RequestBody>? {
+        guard request.isFramed else {
+            // Content that breaks off with its connection would pass for the whole.
+            guard try await !request.hasUnframedContent else { throw HTTPError(.lengthRequired) }
+            return nil
+        }
+        let length = request.contentLength
+        guard length ?? 1 > 0 else { return nil }
+        guard length ?? 0 <= contentBytesMax else {
             throw HTTPError(.contentTooLarge)
         }
         return EndableBody(request.body, bytesMax: contentBytesMax)
@@ -88,10 +95,20 @@ private final class ContentLease: Sendable {
 extension Request {
     fileprivate var contentLength: Int? { headers[.contentLength].flatMap { Int($0) } }
 
-    /// HTTP/2 requires neither a length nor a transfer coding for content.
-    fileprivate var mayHaveContent: Bool {
-        if let contentLength { return contentLength > 0 }
-        return headers[.transferEncoding] != nil || [.post, .put, .patch].contains(method)
+    /// Whether a field tells where the content ends; only HTTP/2 has content without such a field.
+    fileprivate var isFramed: Bool {
+        contentLength != nil || headers[.transferEncoding] != nil
+    }
+
+    /// Whether content without such a field arrives, of which the first piece is read.
+    ///
+    /// The content of a GET or HEAD is ignored.
+    fileprivate var hasUnframedContent: Bool {
+        get async throws {
+            guard method != .get, method != .head else { return false }
+            for try await piece in body where piece.readableBytes > 0 { return true }
+            return false
+        }
     }
 }
 

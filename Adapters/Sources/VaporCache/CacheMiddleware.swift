@@ -18,11 +18,13 @@ public struct CacheMiddleware: AsyncMiddleware {
     /// Creates a middleware in front of `upstream`.
     ///
     /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
-    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413.
+    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413, and one
+    /// over HTTP/2 whose content has no length with 411.
     ///
     /// Vapor decodes content with the coding gzip or deflate, so the origin gets it without that
     /// coding. Give `false` as `isContentDecoded` if the server's `requestDecompression` is
-    /// `.disabled`; the content then passes as it came.
+    /// `.disabled`; the content then passes as it came. Over HTTP/2 decoded content is answered with
+    /// 415, because only the length of the coded content is known.
     public init(
         cache: HTTPCache,
         upstream: String,
@@ -56,6 +58,10 @@ public struct CacheMiddleware: AsyncMiddleware {
             fields.remove("Content-Length")
         }
         let count = hasLostCoding ? nil : request.contentLength
+        if content != nil, count == nil, request.version.major >= 2 {
+            // Content that breaks off with its connection would pass for the whole.
+            throw Abort(request.contentLength == nil ? .lengthRequired : .unsupportedMediaType)
+        }
         let question = CacheRequest(
             method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: upstream + target,

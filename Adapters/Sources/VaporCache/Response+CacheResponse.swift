@@ -27,10 +27,15 @@ extension Response {
                     count: body.count ?? -1
                 )
             }
+        // SwiftNIO writes the end of a chunked body after a response to HEAD without a length, and
+        // the client takes it for the beginning of the next response. HTTP/1.0 has no such end.
+        let isUnframed =
+            request.method == .HEAD && request.version.major == 1
+            && !headers.contains(name: .contentLength)
         // The fields are unchanged: a response to HEAD has the length of the response to GET.
         self.init(
             status: .init(statusCode: answer.status),
-            version: request.version,
+            version: isUnframed ? .http1_0 : request.version,
             headersNoUpdate: headers,
             body: content
         )

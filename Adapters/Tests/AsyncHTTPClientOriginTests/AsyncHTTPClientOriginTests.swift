@@ -76,6 +76,44 @@ import Testing
         }
     }
 
+    /// The origin may take what follows on the connection for requests of the same user.
+    @Test(arguments: ["NTLM TlRMTVNTUAAB", "negotiate YII", "Kerberos YII", "Basic eDp5"])
+    func aConnectionOfOneUserIsNotUsedAgain(credentials: String) async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "x") }
+        let url = server.baseURL + "/"
+        let login = OriginRequest(url: url, fields: ["Authorization": credentials])
+        try await withOrigin { origin in
+            for number in 1...2 {
+                for request in [login, OriginRequest(url: url)] {
+                    let response = try await origin.fetch(request)
+                    #expect(try await response.body.collect() == ByteChunk("x"))
+                }
+                let isOfOneUser = !credentials.hasPrefix("Basic")
+                #expect(server.connectionCount == (isOfOneUser ? number + 1 : 1))
+            }
+        }
+    }
+
+    @Test func slowBodiesHoldUpNoOtherRequest() async throws {
+        let gate = LoopbackGate()
+        defer { gate.open() }
+        let server = try LoopbackServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+            gate.wait()
+            connection.send("cd")
+        }
+        try await withOrigin { origin in
+            var bodies: [BodyStream] = []
+            // One more than AsyncHTTPClient's own default permits.
+            for _ in 0..<9 {
+                let request = OriginRequest(url: server.baseURL + "/", timeout: .seconds(20))
+                bodies.append(try await origin.fetch(request).body)
+            }
+            gate.open()
+            for body in bodies { #expect(try await body.collect() == ByteChunk("abcd")) }
+        }
+    }
+
     @Test func responsesWithoutContentKeepTheirFields() async throws {
         let server = try LoopbackServer { request, connection in
             if request.method == "HEAD" {
@@ -257,6 +295,19 @@ import Testing
                 try await response.body.collect()
             }
             #expect(error?.code == .originTimedOut)
+        }
+    }
+
+    /// The limit between two pieces of a body does not hold before the first read.
+    @Test func aBodyMayWaitForItsReader() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "hello") }
+        let hasty = AsyncHTTPClientOrigin(
+            configuration: .init(timeout: .init(connect: .seconds(10), read: .milliseconds(200)))
+        )
+        try await withOrigin(hasty) { origin in
+            let response = try await origin.fetch(OriginRequest(url: server.baseURL + "/"))
+            try await time(of: 600)
+            #expect(try await response.body.collect() == ByteChunk("hello"))
         }
     }
 

@@ -82,4 +82,16 @@ import Testing
         #expect(lines.entries.count == 1)
         #expect(!"\(lines.entries)".contains("secret"))
     }
+
+    /// A combining mark joins the sign before it, which is then no question mark.
+    @Test(arguments: [
+        ("http://me:secret@a.test/b@c?secret", "http://a.test/b@c"),
+        ("http://me:sec@ret@a.test", "http://a.test"),
+        ("http://a.test/b?\u{301}secret", "http://a.test/b"),
+        ("http://a.test#\u{301}secret@", "http://a.test"), ("/b@c", "/b@c"),
+    ])
+    func noSecretOfAURLIsLogged(url: String, logged: String) {
+        log().record(.refreshed(succeeded: true, request: CacheRequest(url: url)))
+        #expect(lines.entries.first?.metadata["url"] == .string(logged))
+    }
 }

@@ -27,6 +27,20 @@ import Tracing
         #expect(span.status == nil && span.errors.isEmpty)
     }
 
+    /// A combining mark joins the sign before it, which is then no question mark.
+    @Test(arguments: [
+        ("http://me:secret@a.test/b@c?secret", "http://a.test/b@c"),
+        ("http://me:sec@ret@a.test", "http://a.test"),
+        ("http://a.test/b?\u{301}secret", "http://a.test/b"),
+        ("http://a.test#\u{301}secret@", "http://a.test"),
+    ])
+    func noSecretOfAURLIsInASpan(url: String, shown: String) async throws {
+        let origin = TracedOrigin(ScriptedOrigin(), tracer: tracer)
+        _ = try await origin.fetch(OriginRequest(url: url))
+        let span = try #require(tracer.finishedSpans.first)
+        #expect(span.attributes.get("url.full") == .string(shown))
+    }
+
     @Test func theContextReachesTheOrigin() async throws {
         let origin = ScriptedOrigin()
         let cache = try await cache(origin)

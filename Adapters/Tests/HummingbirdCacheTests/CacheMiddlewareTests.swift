@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCache
 import HummingbirdTesting
+import Logging
 import NIOCore
 import NIOPosix
 import Testing
@@ -191,6 +192,41 @@ import Testing
         #expect(origin.count == 0)
     }
 
+    /// Only HTTP/2 has such content, which ends like a whole one when its connection closes.
+    @Test(
+        arguments: [
+            (.post, "content", .lengthRequired), (.delete, "content", .lengthRequired),
+            (.post, "", .ok), (.get, "", .ok),
+        ] as [(HTTPRequest.Method, String, HTTPResponse.Status)]
+    )
+    func contentOverHTTP2NeedsALength(
+        method: HTTPRequest.Method,
+        content: String,
+        status: HTTPResponse.Status
+    ) async throws {
+        let origin = ScriptedOrigin()
+        let cache = try await HTTPCache(origin: origin)
+        let middleware = CacheMiddleware<Context>(cache: cache, upstream: "http://origin.test")
+        let request = Request(
+            head: HTTPRequest(method: method, scheme: "https", authority: "a.test", path: "/a"),
+            body: RequestBody(buffer: ByteBuffer(string: content))
+        )
+        let context = Context(source: Context.Source())
+        let answered: HTTPResponse.Status
+        do {
+            let response = try await middleware.handle(request, context: context) { _, _ in
+                Response(status: .notFound)
+            }
+            answered = response.status
+        } catch let error as HTTPError {
+            answered = error.status
+        }
+        await cache.shutDown()
+        #expect(answered == status)
+        #expect(origin.count == (status == .ok ? 1 : 0))
+        #expect(origin.requests.allSatisfy { $0.body == nil })
+    }
+
     @Test func aFailureOfTheOriginIsA502() async throws {
         let origin = ScriptedOrigin()
         origin.cutOff()
@@ -222,6 +258,17 @@ import Testing
         }
         #expect(origin.count == 0)
     }
+}
+
+/// The context of a request that arrived on no connection.
+private struct Context: RequestContext {
+    struct Source: RequestContextSource {
+        let logger = Logger(label: "routes")
+    }
+
+    var coreContext: CoreRequestContextStorage
+
+    init(source: Source) { coreContext = CoreRequestContextStorage(source: source) }
 }
 
 extension HTTPField.Name {

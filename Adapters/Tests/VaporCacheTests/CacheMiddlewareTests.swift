@@ -2,6 +2,7 @@ import CacheEngine
 import CacheTestSupport
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import Testing
 import Vapor
 import VaporCache
@@ -9,11 +10,23 @@ import VaporTesting
 
 /// A Vapor application in front of an origin answers as a cache must.
 @Suite(.timeLimit(.minutes(1))) struct CacheMiddlewareTests {
-    /// Runs `body` with an application whose cache asks `origin`.
+    /// Runs `body` with a client of an application whose cache asks `origin`.
     private func withGateway(
         _ origin: some Origin,
         contentBytesMax: Int = 1_000,
         _ body: (any TestingApplicationTester, HTTPCache) async throws -> Void
+    ) async throws {
+        try await withApplication(origin, contentBytesMax: contentBytesMax) { application, cache in
+            let server = try application.testing(method: .running(hostname: "127.0.0.1", port: 0))
+            try await body(server, cache)
+        }
+    }
+
+    /// Runs `body` with an application whose cache asks `origin`.
+    private func withApplication(
+        _ origin: some Origin,
+        contentBytesMax: Int = 1_000,
+        _ body: (Application, HTTPCache) async throws -> Void
     ) async throws {
         let cache = try await HTTPCache(origin: origin)
         try await withApp { application in
@@ -28,8 +41,7 @@ import VaporTesting
             for method: NIOHTTP1.HTTPMethod in [.GET, .POST] {
                 gateway.on(method, "**", body: .stream) { _ in "the route" }
             }
-            let server = try application.testing(method: .running(hostname: "127.0.0.1", port: 0))
-            try await body(server, cache)
+            try await body(application, cache)
         }
         await cache.shutDown()
     }
@@ -114,6 +126,93 @@ import VaporTesting
         }
         received.continuation.finish()
         #expect(await received.stream.reduce(into: []) { $0.append($1) } == [ByteChunk("content")])
+    }
+
+    /// Bytes after the head would be the beginning of the next response.
+    @Test func aResponseToHEADEndsWithItsHead() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            request.method == .head ? OriginResponse(status: 200) : .whole(body: "hello")
+        }
+        try await withApplication(origin) { application, _ in
+            try await application.server.start(address: .hostname("127.0.0.1", port: 0))
+            let port = try #require(application.http.server.shared.localAddress?.port)
+            let answers = try await answers(
+                to: [
+                    "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n",
+                    "GET /b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                ],
+                port: port
+            )
+            await application.server.shutdown()
+            let end = try #require(answers.firstRange(of: "\r\n\r\n"))
+            #expect(answers[..<end.lowerBound].lowercased().contains("connection: keep-alive"))
+            #expect(answers[end.upperBound...].hasPrefix("HTTP/1.1 200 "), "\(answers)")
+            #expect(answers.hasSuffix("\r\n\r\nhello"))
+        }
+    }
+
+    /// All bytes that a server sends for requests on one connection, which the last of them ends.
+    ///
+    /// The second request is sent when the head of the first response has arrived.
+    private func answers(to requests: [String], port: Int) async throws -> String {
+        let connection = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                        wrappingChannelSynchronously: channel
+                    )
+                }
+            }
+        return try await connection.executeThenClose { inbound, outbound in
+            var pieces = inbound.makeAsyncIterator()
+            var bytes = ""
+            for request in requests {
+                try await outbound.write(ByteBuffer(string: request))
+                while let piece = try await pieces.next() {
+                    bytes += String(buffer: piece)
+                    if request != requests.last, bytes.contains("\r\n\r\n") { break }
+                }
+            }
+            return bytes
+        }
+    }
+
+    /// Such content ends like a whole one when its connection closes.
+    @Test(
+        arguments: [
+            (.POST, ["Transfer-Encoding": "chunked"], .lengthRequired),
+            (.POST, ["Content-Length": "5", "Content-Encoding": "gzip"], .unsupportedMediaType),
+            (.POST, ["Content-Length": "0"], .ok), (.GET, [:], .ok),
+        ] as [(NIOHTTP1.HTTPMethod, HTTPHeaders, HTTPResponseStatus)]
+    )
+    func contentOverHTTP2NeedsALength(
+        method: NIOHTTP1.HTTPMethod,
+        headers: HTTPHeaders,
+        status: HTTPResponseStatus
+    ) async throws {
+        let origin = ScriptedOrigin()
+        let cache = try await HTTPCache(origin: origin)
+        let middleware = CacheMiddleware(cache: cache, upstream: "http://origin.test")
+        try await withApp { application in
+            let request = Request(
+                application: application,
+                method: method,
+                url: "/a",
+                version: HTTPVersion(major: 2, minor: 0),
+                headers: headers,
+                on: application.eventLoopGroup.any()
+            )
+            let routes = AsyncBasicResponder { _ in throw Abort(.notFound) }
+            let answered: HTTPResponseStatus
+            do {
+                answered = try await middleware.respond(to: request, chainingTo: routes).status
+            } catch let error as Abort {
+                answered = error.status
+            }
+            #expect(answered == status)
+        }
+        await cache.shutDown()
+        #expect(origin.count == (status == .ok ? 1 : 0))
     }
 
     /// Vapor decodes the content, so it must not pass for encoded.
