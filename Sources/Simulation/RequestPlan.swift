@@ -20,7 +20,10 @@ struct RequestPlan: Sendable, CustomStringConvertible {
     var isHead: Bool { request.method == .head }
     var isCancelled: Bool { leavesAfter != nil }
     /// Whether it may demand a response that comes after it.
-    var mayReload: Bool { policy != nil || request.fields["Cache-Control"] != nil }
+    var mayReload: Bool {
+        if let policy, !Self.reusing.contains(policy) { return true }
+        return request.fields["Cache-Control"].map { $0 != "only-if-cached" } ?? false
+    }
 
     private init(_ name: String, _ path: Path, language: String) {
         self.name = name
@@ -61,6 +64,8 @@ struct RequestPlan: Sendable, CustomStringConvertible {
         .reload, .cacheElseLoad, .cacheOnly,
         .revalidate, .cachedThenRefresh, .bypass,
     ]
+    /// The policies that accept a stored response of any age.
+    private static let reusing: [CachePolicy] = [.cacheElseLoad, .cacheOnly]
 
     var description: String {
         var text = "\(name) \(request.method) \(path.rawValue) at \(startedAt)"

@@ -95,3 +95,16 @@ final class LoadingFixture: Sendable {
         get throws { try #require(session.configuration.urlCache as? EngineURLCache) }
     }
 }
+
+extension LoopbackServer {
+    /// A server that sets the cookie `id=7`, and confirms its response with the given cookie.
+    static func confirming(changed: String?) throws -> LoopbackServer {
+        try LoopbackServer { request, connection in
+            let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"1\"")]
+            guard request["If-None-Match"] != nil else {
+                return connection.respond(200, fields + [("Set-Cookie", "id=7")], body: "x")
+            }
+            connection.respond(304, fields + (changed.map { [("Set-Cookie", $0)] } ?? []))
+        }
+    }
+}

@@ -394,13 +394,7 @@ import Testing
     /// A stored line would undo what has happened to its cookie since, such as a logout.
     @Test(arguments: [nil, "id=8"])
     func cookieOfAConfirmedResponseIsNotKeptAgain(changed: String?) async throws {
-        let server = try LoopbackServer { request, connection in
-            let fields = [("Cache-Control", "max-age=0"), ("ETag", "\"1\"")]
-            guard request["If-None-Match"] != nil else {
-                return connection.respond(200, fields + [("Set-Cookie", "id=7")], body: "x")
-            }
-            connection.respond(304, fields + (changed.map { [("Set-Cookie", $0)] } ?? []))
-        }
+        let server = try LoopbackServer.confirming(changed: changed)
         let session = try await URLSession.loading()
         let storage = try #require(session.configuration.httpCookieStorage)
         for _ in 0..<2 {

@@ -76,7 +76,7 @@ package struct ModelData: Sendable {
         put(.hash(fields), at: key, expiresAt: item(key, now)?.expiresAt)
     }
 
-    /// Appends an entry to a stream, which is made if there is none.
+    /// Appends an entry to the stream of a key, and makes the stream if the key has none.
     mutating func append(
         _ id: ModelStreamID,
         _ fields: [[UInt8]],

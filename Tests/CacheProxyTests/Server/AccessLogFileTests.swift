@@ -47,6 +47,17 @@ import Testing
         lines(numbers, of: size).withUnsafeBytes { file.write($0) }
     }
 
+    /// Reads until no line waits: each part that is read makes room for more.
+    private static func drain(_ pipe: NamedPipe, of file: AccessLogFile) -> [UInt8] {
+        var received: [UInt8] = []
+        while true {
+            let part = pipe.read()
+            if part.isEmpty { return received }
+            received += part
+            write(0..<0, to: file)
+        }
+    }
+
     /// A call that waited for the reader would never return.
     @Test func linesBeyondTheLimitAreDroppedAndNoneIsCut() throws {
         let pipe = try NamedPipe()
@@ -57,14 +68,7 @@ import Testing
         }
         #expect(file.droppedLines > 0)
         #expect(told.withLock { $0 } == [AccessLogFile.loss(pipe.path, EAGAIN)])
-        // Each part that is read makes room for lines that wait.
-        var received: [UInt8] = []
-        while true {
-            let part = pipe.read()
-            if part.isEmpty { break }
-            received += part
-            Self.write(0..<0, to: file)
-        }
+        var received = Self.drain(pipe, of: file)
         Self.write(4_096..<4_097, to: file)
         received += pipe.read()
         #expect(received.count % 1_024 == 0)
@@ -99,13 +103,7 @@ import Testing
         let file = try AccessLogFile(pipe.path)
         Self.write(0..<200, of: 1_000, to: file)
         file.reopen()
-        var received: [UInt8] = []
-        while true {
-            let part = pipe.read()
-            if part.isEmpty { break }
-            received += part
-            Self.write(0..<0, to: file)
-        }
+        let received = Self.drain(pipe, of: file)
         let isWhole = received == Self.lines(0..<200, of: 1_000)
         #expect(isWhole)
     }
