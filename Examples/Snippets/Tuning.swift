@@ -22,9 +22,10 @@ enum Tuning {
         configuration.hooks.onEvent = { event in
             switch event {
             case .answered(let answer):
-                print(answer.request.url, answer.status, answer.source, answer.duration)
+                let url = answer.request.urlWithoutSecrets
+                print(url, answer.status, answer.source, answer.duration)
             case .originFailed(let error, let request):
-                print(request.url, "failed at the origin:", error)
+                print(request.urlWithoutSecrets, "failed at the origin:", error)
             default: break
             }
         }

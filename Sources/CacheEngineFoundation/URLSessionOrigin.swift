@@ -101,7 +101,7 @@ public final class URLSessionOrigin: Origin {
             throw CacheError(
                 .requestInvalid,
                 detail: "The URL is invalid in Foundation or has no host: "
-                    + "`\(PlainText.excerpt(request.url))`"
+                    + "`\(PlainText.excerpt(url: request.url))`"
             )
         }
         var asked = URLRequest(url: url)

@@ -21,7 +21,7 @@ package struct OriginURL: Hashable, Sendable {
 
         /// The error for a request to `url`.
         package func error(_ url: String) -> CacheError {
-            CacheError(.requestInvalid, detail: "\(rawValue): `\(PlainText.excerpt(url))`")
+            CacheError(.requestInvalid, detail: "\(rawValue): `\(PlainText.excerpt(url: url))`")
         }
     }
 

@@ -55,29 +55,7 @@ extension CacheRequest {
     fileprivate func logged(_ others: Logger.Metadata = [:]) -> Logger.Metadata {
         var metadata = others
         metadata["method"] = "\(method.name)"
-        metadata["url"] = "\(url.withoutSecrets)"
+        metadata["url"] = "\(urlWithoutSecrets)"
         return metadata
-    }
-}
-
-extension String {
-    /// The URL without its user, password, query and fragment, which may hold secrets.
-    ///
-    /// It is cut by bytes: a combining mark would join the sign before it.
-    fileprivate var withoutSecrets: String {
-        let shown = utf8.prefix { !"?#".utf8.contains($0) }
-        let parts = shown.split(
-            separator: UInt8(ascii: "/"),
-            maxSplits: 2,
-            omittingEmptySubsequences: false
-        )
-        guard parts.count == 3, parts[1].isEmpty else { return String(Substring(shown)) }
-        let rest = parts[2]
-        let authority = rest.prefix { $0 != UInt8(ascii: "/") }
-        guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else {
-            return String(Substring(shown))
-        }
-        let host = rest[rest.index(after: at)...]
-        return String(Substring(shown[..<rest.startIndex])) + String(Substring(host))
     }
 }

@@ -26,7 +26,7 @@ public struct TracedOrigin<Base: Origin>: Origin {
             ofKind: .client
         )
         span.attributes["http.request.method"] = request.method.name
-        span.attributes["url.full"] = request.url.withoutSecrets
+        span.attributes["url.full"] = request.urlWithoutSecrets
         var request = request
         tracer.inject(span.context, into: &request.fields, using: FieldInjector())
         do {
@@ -92,27 +92,5 @@ extension Span {
 private struct FieldInjector: Injector {
     func inject(_ value: String, forKey key: String, into fields: inout HeaderFields) {
         fields[key] = value
-    }
-}
-
-extension String {
-    /// The URL without its user, password, query and fragment, which may hold secrets.
-    ///
-    /// It is cut by bytes: a combining mark would join the sign before it.
-    fileprivate var withoutSecrets: String {
-        let shown = utf8.prefix { !"?#".utf8.contains($0) }
-        let parts = shown.split(
-            separator: UInt8(ascii: "/"),
-            maxSplits: 2,
-            omittingEmptySubsequences: false
-        )
-        guard parts.count == 3, parts[1].isEmpty else { return String(Substring(shown)) }
-        let rest = parts[2]
-        let authority = rest.prefix { $0 != UInt8(ascii: "/") }
-        guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else {
-            return String(Substring(shown))
-        }
-        let host = rest[rest.index(after: at)...]
-        return String(Substring(shown[..<rest.startIndex])) + String(Substring(host))
     }
 }

@@ -136,7 +136,7 @@ extension Services {
             (RequestKey(bytes: [UInt8](bytes), hash: tiers.hasher.hash(bytes)), scheme)
         }
         guard let (key, scheme) = read else {
-            let url = PlainText.excerpt(request.url)
+            let url = PlainText.excerpt(url: request.url)
             let isEncoded = request.url.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
             throw CacheError(
                 .requestInvalid,

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import Testing
 
 @testable import CacheEngine
@@ -33,5 +34,32 @@ import Testing
     @Test func bytesThatAreNoTextAreReplaced() {
         let bytes: [UInt8] = [0x61, 0xFF, 0x00, 0x62]
         #expect(bytes.withUnsafeBytes { PlainText.excerpt($0) } == "a\u{FFFD}\\u{0}b")
+    }
+
+    /// A combining mark joins the sign before it, which is then no question mark.
+    @Test(arguments: [
+        ("http://me:secret@a.test/b@c?secret", "http://a.test/b@c"),
+        ("http://me:sec@ret@a.test", "http://a.test"),
+        ("http://me:secret@a.test\\b", "http://a.test\\b"),
+        ("http://a.test/b?\u{301}secret", "http://a.test/b"),
+        ("http://a.test:80/", "http://a.test:80/"),
+        ("http://a.test#\u{301}secret@", "http://a.test"), ("/b@c", "/b@c"),
+        ("//me:secret@a", "//a"),
+        ("me:secret@a.test/b", "a.test/b"), ("http:/b@c", "http:/b@c"), ("", ""), ("?secret", ""),
+    ])
+    func secretsOfAURLAreNotQuoted(url: String, quoted: String) {
+        #expect(PlainText.excerpt(url: url) == quoted)
+        #expect(CacheRequest(url: url).urlWithoutSecrets == quoted)
+    }
+
+    @Test(arguments: ["http://me:secret@:80/?secret", "http://me:secret@a.test/b c?secret"])
+    func errorOfAnInvalidURLTellsNoSecret(url: String) async throws {
+        let stage = try await Stage()
+        let error = await #expect(throws: CacheError.self) {
+            try await stage.cache.respond(to: CacheRequest(url: url))
+        }
+        let text = "\(try #require(error))"
+        #expect(text.contains("`http://") && !text.contains("secret"), "\(text)")
+        await stage.end()
     }
 }

@@ -87,7 +87,7 @@ struct Download {
             part.remove()
             throw CacheError(
                 .bodyTruncated,
-                detail: "The parts of the body of `\(PlainText.excerpt(request.url))` have "
+                detail: "The parts of the body of `\(PlainText.excerpt(url: request.url))` have "
                     + "\(part.count) bytes together, not \(size ?? 0)"
             )
         }

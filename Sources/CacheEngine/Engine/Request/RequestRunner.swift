@@ -64,7 +64,7 @@ struct RequestRunner: Sendable {
             throw CacheError(
                 .loadRecursed,
                 detail: "The origin requested the URL that it is fetching: "
-                    + "`\(PlainText.excerpt(request.url))`"
+                    + "`\(PlainText.excerpt(url: request.url))`"
             )
         }
         self.services = services
