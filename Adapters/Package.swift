@@ -139,7 +139,7 @@ let package = Package(
         // Middlewares for Hummingbird, and its routes as an origin.
         .target(
             name: "HummingbirdCache",
-            dependencies: ["NIOBridge", engine, httpTypes, hummingbird, nioCore],
+            dependencies: ["NIOBridge", engine, httpTypes, hummingbird, logging, nioCore],
             swiftSettings: house
         ),
         .executableTarget(

@@ -1,6 +1,7 @@
 public import CacheEngine
 import HTTPTypes
 public import Hummingbird
+import Logging
 import NIOBridge
 import NIOCore
 
@@ -9,26 +10,42 @@ import NIOCore
 /// A request is sent to `upstream` with the client's path. Upgrades and tunnels belong to the
 /// connection and cannot be cached, so they go to the routes behind this middleware.
 public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
+    /// Changes a request to the cache before the cache sees it.
+    ///
+    /// It may set options, such as the partition of a user or a policy, and fields for the origin.
+    /// It must not read the content of the server's request. Its error is the server's.
+    public typealias Preparation =
+        @Sendable (inout CacheRequest, Request, Context) async throws -> Void
+
     private let cache: HTTPCache
-    private let upstream: String
+    private let upstream: Upstream
     private let name: String
     private let contentBytesMax: Int
+    private let hiddenFields: [String]
+    private let prepare: Preparation
 
     /// Creates a middleware in front of `upstream`.
     ///
     /// `upstream` is a scheme and an authority such as `http://127.0.0.1:3000`. `name` appears in
-    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413, and one
-    /// over HTTP/2 whose content has no length with 411.
+    /// `Via`. A request whose content is longer than `contentBytesMax` is answered with 413, and
+    /// one over HTTP/2 whose content has no length with 411. Clients get the fields that name tags
+    /// (`CachingRules.tagFields`) only if `showsTags` is `true`.
+    ///
+    /// - Throws: `CacheError.Code.configurationInvalid` if `upstream` is anything else.
     public init(
         cache: HTTPCache,
         upstream: String,
         name: String = "hummingbird",
-        contentBytesMax: Int = 64 << 20
-    ) {
+        contentBytesMax: Int = 64 << 20,
+        showsTags: Bool = false,
+        prepare: @escaping Preparation = { _, _, _ in }
+    ) throws(CacheError) {
         self.cache = cache
-        self.upstream = upstream
+        self.upstream = try Upstream(upstream)
         self.name = name
         self.contentBytesMax = contentBytesMax
+        hiddenFields = showsTags ? [] : cache.configuration.caching.tagFields
+        self.prepare = prepare
     }
 
     /// Answers from the cache, which asks the origin if needed.
@@ -46,18 +63,27 @@ public struct CacheMiddleware<Context: RequestContext>: RouterMiddleware {
         }
         let content = try await content(of: request)
         let lease = content.map(ContentLease.init)
-        let question = CacheRequest(
+        var question = CacheRequest(
             method: HTTPMethod(request.method.rawValue),
-            url: upstream + path,
+            url: "\(upstream)\(path)",
             fields: HeaderFields(request.headers).forwarded(by: name),
             body: content.map { BodyStream($0, count: request.contentLength) }
         )
+        try await prepare(&question, request, context)
         do {
-            let answer = try await cache.respond(to: question)
+            var answer = try await cache.respond(to: question)
+            answer.fields = answer.fields.without(hiddenFields)
             return Response(answer, to: request.method, lending: lease)
         } catch let error as CacheError {
             if content?.isTooLarge == true { throw HTTPError(.contentTooLarge) }
-            throw HTTPError(.init(code: error.gatewayStatus), message: error.detail)
+            let status = error.gatewayStatus
+            context.logger.log(
+                level: status < 500 ? .debug : .warning,
+                "The cache has no response",
+                metadata: ["error": "\(error)"]
+            )
+            // The detail may name the hosts and ports behind this server.
+            throw HTTPError(.init(code: status), message: error.code.description)
         }
     }
 

@@ -26,6 +26,13 @@ extension HeaderFields {
         return kept
     }
 
+    /// Returns the fields without those of `names`.
+    public func without(_ names: [String]) -> HeaderFields {
+        var kept = self
+        for name in names { kept.remove(name) }
+        return kept
+    }
+
     /// The authority that `Host` names, in the form of the cache's key for `http`: in lower case and
     /// without the default port.
     ///
@@ -43,7 +50,7 @@ extension HeaderFields {
         return String(short)
     }
 
-    private static func isAuthority(_ byte: UInt8) -> Bool {
+    fileprivate static func isAuthority(_ byte: UInt8) -> Bool {
         isPlain(byte) || "._~%!$&'()*+,;=:[]".utf8.contains(byte)
     }
 
@@ -77,6 +84,58 @@ extension HeaderFields {
         // They tell the way of the message.
         "cdn-loop", "early-data", "forwarded", "via", "x-real-ip",
     ]
+}
+
+/// The server that a gateway asks: a scheme and an authority, which a client's path follows.
+public struct Upstream: Sendable, CustomStringConvertible {
+    /// The scheme and the authority, without a slash at the end.
+    public let description: String
+
+    /// Creates an upstream from `text`, such as `http://127.0.0.1:3000`.
+    ///
+    /// A slash at the end is dropped.
+    ///
+    /// - Throws: `CacheError.Code.configurationInvalid` if `text` has another scheme, no host, a
+    ///   port beyond 65535, a user, a path or a query.
+    public init(_ text: String) throws(CacheError) {
+        let origin = text.utf8.last == UInt8(ascii: "/") ? text.utf8.dropLast() : text.utf8[...]
+        let scheme = origin.prefix { $0 != UInt8(ascii: ":") }
+        let rest = origin[scheme.endIndex...]
+        let slashes = "://".utf8
+        let name = String(Substring(scheme)).lowercased()
+        guard name == "http" || name == "https", rest.starts(with: slashes),
+            Self.isServer(rest.dropFirst(slashes.count))
+        else {
+            let shown = CacheRequest(url: text).urlWithoutSecrets
+            let remedy = "give http:// or https:// with a host and perhaps a port, and no path"
+            throw CacheError(
+                .configurationInvalid,
+                detail: "The upstream `\(shown)` is invalid; \(remedy)"
+            )
+        }
+        description = String(Substring(origin))
+    }
+
+    /// Whether the bytes are a host, or a host and a port from 1 to 65535.
+    private static func isServer(_ authority: Substring.UTF8View) -> Bool {
+        let brackets = "[]".utf8
+        let isNumeric = authority.first == brackets.first
+        // The colons of a numeric address stand in brackets.
+        let end =
+            isNumeric
+            ? authority.firstIndex(of: UInt8(ascii: "]")).map(authority.index(after:))
+            : authority.firstIndex(of: UInt8(ascii: ":"))
+        let host = authority[..<(end ?? authority.endIndex)]
+        let name = isNumeric ? host.dropFirst().dropLast() : host
+        guard !name.isEmpty, !name.contains(where: brackets.contains), !isNumeric || end != nil,
+            name.allSatisfy(HeaderFields.isAuthority)
+        else { return false }
+        let port = authority[host.endIndex...]
+        guard let colon = port.first else { return true }
+        let digits = port.dropFirst()
+        return colon == UInt8(ascii: ":") && digits.first != UInt8(ascii: "+")
+            && UInt16(Substring(digits)) ?? 0 > 0
+    }
 }
 
 extension CacheError {

@@ -10,27 +10,50 @@ public import Vapor
 /// Place `ErrorMiddleware` behind this middleware too. It turns an error of a route into a
 /// response; without it the error would count as an origin that cannot be reached.
 public struct RouteCacheMiddleware: AsyncMiddleware {
-    private let cache: HTTPCache
-
-    /// Creates a middleware with a cache of its own.
+    /// The cache, which purges, counts, and is run and shut down.
     ///
-    /// If a fetch fails, the requests that wait for it get its error: `collapsing.maximumAttempts` is 1.
-    public init(configuration: HTTPCache.Configuration) async throws {
+    /// It fetches only for requests that arrive: to `prefetch` it asks no route.
+    public let cache: HTTPCache
+    private let hiddenFields: [String]
+    private let prepare: CacheMiddleware.Preparation
+
+    /// Creates a middleware with a cache of its own, which shares its purges with `fleet`.
+    ///
+    /// If a fetch fails, the requests that wait for it get its error: `collapsing.maximumAttempts`
+    /// is 1. Clients get the fields that name tags (`CachingRules.tagFields`) only if `showsTags`
+    /// is `true`. The route of a GET or HEAD gets the fields that `prepare` sets.
+    ///
+    /// - Throws: What `HTTPCache.init` throws.
+    public init(
+        configuration: HTTPCache.Configuration,
+        fleet: Fleet? = nil,
+        showsTags: Bool = false,
+        prepare: @escaping CacheMiddleware.Preparation = { _, _ in }
+    ) async throws {
         var configuration = configuration
         // A further attempt for another request would see the task-local value of the first one, and
         // so its session and its login.
         configuration.collapsing.maximumAttempts = 1
-        cache = try await HTTPCache(configuration: configuration, origin: RouteOrigin())
+        cache = try await HTTPCache(
+            configuration: configuration,
+            origin: RouteOrigin(),
+            fleet: fleet
+        )
+        hiddenFields = showsTags ? [] : configuration.caching.tagFields
+        self.prepare = prepare
     }
-
-    /// Does the periodic work of the cache until the task is cancelled, then shuts it down.
-    public func run() async { await cache.run() }
-
-    /// Removes every entry whose response carried the tag in `Cache-Tag`.
-    public func purge(tag: String) async throws { try await cache.purge(tag: tag) }
 
     /// Answers from the cache, which calls the routes if needed.
     public func respond(
+        to request: Request,
+        chainingTo next: any AsyncResponder
+    ) async throws -> Response {
+        let response = try await answer(to: request, chainingTo: next)
+        for name in hiddenFields { response.headers.remove(name: name) }
+        return response
+    }
+
+    private func answer(
         to request: Request,
         chainingTo next: any AsyncResponder
     ) async throws -> Response {
@@ -42,11 +65,12 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
         let hosts = request.headers[.host].map { ("Host", $0) }
         guard let host = HeaderFields(hosts).hostAuthority else { throw Abort(.badRequest) }
         request.headers.replaceOrAdd(name: .host, value: host)
-        let question = CacheRequest(
+        var question = CacheRequest(
             method: CacheEngine.HTTPMethod(request.method.rawValue),
             url: "http://\(host)\(request.url.string)",
             fields: HeaderFields(request.headers.map { ($0.name, $0.value) })
         )
+        try await prepare(&question, request)
         let routes = Routes(request: request, next: next)
         do {
             let answer = try await RouteOrigin.$routes.withValue(routes) {
@@ -54,7 +78,7 @@ public struct RouteCacheMiddleware: AsyncMiddleware {
             }
             return routes.takeStreamed() ?? Response(answer, to: request)
         } catch let error as CacheError {
-            throw Abort(.init(statusCode: error.gatewayStatus), reason: error.detail)
+            throw request.abort(after: error)
         }
     }
 }
@@ -66,7 +90,8 @@ private struct RouteOrigin: Origin {
 
     func fetch(_ request: OriginRequest) async throws -> OriginResponse {
         guard let routes = Self.routes else {
-            throw CacheError(.originFailed, detail: "There is no request behind the fetch")
+            let detail = "Routes are asked only for a request that arrives; send one"
+            throw CacheError(.originFailed, detail: detail)
         }
         let response = try await routes.respond(to: request)
         var answer = OriginResponse(

@@ -16,6 +16,16 @@ struct Gateway {
     static func main() async throws {
         let upstream = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:3000"
         let origin = AsyncHTTPClientOrigin()
+        do {
+            try await serve(upstream, through: origin)
+        } catch {
+            Logger(label: "gateway").error("\(error)")
+        }
+        // Its client must be shut down, also if the upstream is invalid.
+        try await origin.shutDown()
+    }
+
+    private static func serve(_ upstream: String, through origin: any Origin) async throws {
         let remote = try await HTTPCache(
             configuration: HTTPCache.Configuration(memory: .megabytes(256)),
             origin: origin
@@ -25,15 +35,19 @@ struct Gateway {
             origin: ResponderOrigin(newsRoutes().buildResponder()) { RouteContext(source: .init()) }
         )
 
-        let router = Router(options: .autoGenerateHeadEndpoints)
+        let router = Router(context: ClientContext.self, options: .autoGenerateHeadEndpoints)
         router.group("news")
-            .add(middleware: CacheMiddleware(cache: own, upstream: "http://news.internal"))
+            .add(middleware: try CacheMiddleware(cache: own, upstream: "http://news.internal"))
             .get { _, _ in Response(status: .notFound) }
-        router.add(middleware: CacheMiddleware(cache: remote, upstream: upstream))
+        router.add(
+            middleware: try CacheMiddleware(cache: remote, upstream: upstream) { asked, _, client in
+                // It replaces what the client claims.
+                asked.fields["X-Forwarded-For"] = client.address?.ipAddress
+            }
+        )
         var application = Application(router: router)
         application.addServices(CacheService(remote), CacheService(own))
         try await application.runService()
-        try await origin.shutDown()
     }
 
     /// A route whose response is fresh for a minute.
@@ -47,6 +61,18 @@ struct Gateway {
             )
         }
         return router
+    }
+}
+
+/// The context of a client's request.
+struct ClientContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The address of the client, or of a proxy in front of this server.
+    let address: SocketAddress?
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        address = source.channel.remoteAddress
     }
 }
 

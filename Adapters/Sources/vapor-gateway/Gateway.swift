@@ -12,6 +12,20 @@ struct Gateway {
     static func main() async throws {
         let application = try await Application.make(.detect())
         let origin = AsyncHTTPClientOrigin()
+        do {
+            try await serve(application, through: origin)
+        } catch {
+            application.logger.report(error: error)
+        }
+        // Its client must be shut down, also if the upstream is invalid.
+        try await origin.shutDown()
+        try await application.asyncShutdown()
+    }
+
+    private static func serve(
+        _ application: Application,
+        through origin: any Origin
+    ) async throws {
         let remote = try await HTTPCache(
             configuration: HTTPCache.Configuration(memory: .megabytes(256)),
             origin: origin
@@ -30,26 +44,22 @@ struct Gateway {
             )
         }
         // These routes only make Vapor accept the requests; the middleware answers them.
-        let gateway = application.grouped(CacheMiddleware(cache: remote, upstream: upstream))
+        let gateway = application.grouped(
+            try CacheMiddleware(cache: remote, upstream: upstream) { asked, request in
+                // It replaces what the client claims.
+                asked.fields["X-Forwarded-For"] = request.remoteAddress?.ipAddress
+            }
+        )
         for method: NIOHTTP1.HTTPMethod in [.GET, .POST, .PUT, .PATCH, .DELETE, .OPTIONS] {
             gateway.on(method) { _ in Response(status: .notFound) }
             gateway.on(method, "**") { _ in Response(status: .notFound) }
         }
 
-        let upkeep = Task {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { await remote.run() }
-                group.addTask { await routes.run() }
-            }
-        }
-        do {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await remote.run() }
+            group.addTask { await routes.cache.run() }
             try await application.execute()
-        } catch {
-            application.logger.report(error: error)
+            group.cancelAll()
         }
-        upkeep.cancel()
-        await upkeep.value
-        try await origin.shutDown()
-        try await application.asyncShutdown()
     }
 }

@@ -17,16 +17,21 @@ import Testing
         contentBytesMax: Int = 1_000,
         setup: TestingSetup = .live,
         configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
+        upstream: String = "http://origin.test",
+        showsTags: Bool = false,
+        prepare: @escaping CacheMiddleware<BasicRequestContext>.Preparation = { _, _, _ in },
         _ body: @escaping @Sendable (any TestClientProtocol) async throws -> Void
     ) async throws {
         let cache = try await HTTPCache(configuration: configuration, origin: origin)
         let router = Router(options: .autoGenerateHeadEndpoints)
         router.add(
-            middleware: CacheMiddleware(
+            middleware: try CacheMiddleware(
                 cache: cache,
-                upstream: "http://origin.test",
+                upstream: upstream,
                 name: "gate",
-                contentBytesMax: contentBytesMax
+                contentBytesMax: contentBytesMax,
+                showsTags: showsTags,
+                prepare: prepare
             )
         )
         router.get("behind") { _, _ in "the route" }
@@ -89,6 +94,47 @@ import Testing
             #expect(head.headers[.contentLength] == "5")
         }
         #expect(origin.count == 1)
+    }
+
+    /// The URL is the upstream and the client's target; a partition is named by its request.
+    @Test(arguments: [
+        ("", PurgeTarget.request(CacheRequest(url: "http://origin.test/a?b=c"))),
+        (
+            "ann",
+            .request(
+                CacheRequest(
+                    url: "http://origin.test/a?b=c",
+                    options: RequestOptions(partition: "ann")
+                )
+            )
+        ),
+        ("ann", .tag("front")), ("", .everything),
+    ])
+    func whatWasAnsweredIsPurged(partition: String, target: PurgeTarget) async throws {
+        for isSoft in [false, true] {
+            let origin = ScriptedOrigin(
+                fields: ["Cache-Control": "max-age=60", "Cache-Tag": "front"]
+            )
+            let cache = try await HTTPCache(origin: origin)
+            let router = Router()
+            router.add(
+                middleware: try CacheMiddleware(
+                    cache: cache,
+                    upstream: "http://origin.test/",
+                    prepare: { question, _, _ in question.options.partition = partition }
+                )
+            )
+            try await Application(router: router).test(.router) { client in
+                _ = try await client.execute(uri: "/a?b=c", method: .get)
+                _ = try await client.execute(uri: "/a?b=c", method: .get)
+                #expect(origin.count == 1)
+                _ = try await cache.purge(target, isSoft: isSoft)
+                #expect(await cache.statistics.memory.entries == (isSoft ? 1 : 0))
+                _ = try await client.execute(uri: "/a?b=c", method: .get)
+                #expect(origin.count == 2)
+            }
+            await cache.shutDown()
+        }
     }
 
     @Test func twentyMissesOfOneKeyAreOneRequest() async throws {
@@ -206,7 +252,7 @@ import Testing
     ) async throws {
         let origin = ScriptedOrigin()
         let cache = try await HTTPCache(origin: origin)
-        let middleware = CacheMiddleware<Context>(cache: cache, upstream: "http://origin.test")
+        let middleware = try CacheMiddleware<Context>(cache: cache, upstream: "http://origin.test")
         let request = Request(
             head: HTTPRequest(method: method, scheme: "https", authority: "a.test", path: "/a"),
             body: RequestBody(buffer: ByteBuffer(string: content))
@@ -227,12 +273,94 @@ import Testing
         #expect(origin.requests.allSatisfy { $0.body == nil })
     }
 
-    @Test func aFailureOfTheOriginIsA502() async throws {
-        let origin = ScriptedOrigin()
-        origin.cutOff()
-        try await withServer(origin) { client in
+    /// Clients learn the kind of the failure, not the address behind the server.
+    @Test(
+        arguments: [
+            (.originUnreachable, .badGateway), (.originFailed, .badGateway),
+            (.originTimedOut, .gatewayTimeout), (.requestInvalid, .badRequest),
+        ] as [(CacheError.Code, HTTPResponse.Status)]
+    )
+    func aFailureOfTheOriginHasAFixedText(
+        code: CacheError.Code,
+        status: HTTPResponse.Status
+    ) async throws {
+        let origin = ScriptedOrigin { _, _ in
+            throw CacheError(code, detail: "No connection to 10.9.8.7:4321: errno 111")
+        }
+        try await withServer(origin, upstream: "http://10.9.8.7:4321") { client in
             let response = try await client.execute(uri: "/", method: .get)
-            #expect(response.status == .badGateway)
+            #expect(response.status == status)
+            let text = String(buffer: response.body)
+            #expect(text.contains("\"\(code)\""), "\(text)")
+            for secret in ["10.9.8.7", "4321", "errno"] { #expect(!text.contains(secret)) }
+        }
+    }
+
+    @Test func aSlashAfterTheUpstreamIsDropped() async throws {
+        let origin = ScriptedOrigin()
+        try await withServer(origin, upstream: "http://origin.test/") { client in
+            _ = try await client.execute(uri: "/a", method: .get)
+        }
+        #expect(origin.requests.map(\.url) == ["http://origin.test/a"])
+    }
+
+    @Test func anUpstreamWithoutASchemeIsRefused() async throws {
+        let error = await #expect(throws: CacheError.self) {
+            try await withServer(ScriptedOrigin(), upstream: "127.0.0.1:3000") { _ in }
+        }
+        #expect(error?.code == .configurationInvalid)
+    }
+
+    @Test(arguments: [false, true])
+    func tagsAreForCaches(showsTags: Bool) async throws {
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60", "Cache-Tag": "a", "X-Tag": "b", "X-Other": "c"]
+        )
+        var configuration = HTTPCache.Configuration()
+        configuration.caching.tagFields = ["Cache-Tag", "X-Tag"]
+        try await withServer(origin, configuration: configuration, showsTags: showsTags) { client in
+            // A miss, a hit and a response to HEAD.
+            for method: HTTPRequest.Method in [.get, .get, .head] {
+                let response = try await client.execute(uri: "/", method: method)
+                let names = Set(response.headers.map(\.name.canonicalName))
+                #expect(names.contains("cache-tag") == showsTags)
+                #expect(names.contains("x-tag") == showsTags)
+                #expect(names.contains("x-other"))
+            }
+        }
+    }
+
+    /// The entries of the users are apart, and the origin gets what the application adds.
+    @Test func aRequestIsPrepared() async throws {
+        let origin = ScriptedOrigin()
+        try await withServer(
+            origin,
+            prepare: { question, request, context in
+                #expect(question.url == "http://origin.test/a" && context.parameters.isEmpty)
+                guard let user = request.headers[.authorization] else {
+                    throw HTTPError(.unauthorized)
+                }
+                question.options.partition = user
+                question.fields.remove("Authorization")
+                question.fields["X-Forwarded-For"] = "192.0.2.1"
+            },
+            { client in
+                for user in ["ann", "bob", "ann"] {
+                    let response = try await client.execute(
+                        uri: "/a",
+                        method: .get,
+                        headers: [.authorization: user]
+                    )
+                    #expect(response.status == .ok)
+                }
+                let refused = try await client.execute(uri: "/a", method: .get)
+                #expect(refused.status == .unauthorized)
+            }
+        )
+        #expect(origin.count == 2)
+        for request in origin.requests {
+            #expect(request.fields["X-Forwarded-For"] == "192.0.2.1")
+            #expect(request.fields["Authorization"] == nil)
         }
     }
 

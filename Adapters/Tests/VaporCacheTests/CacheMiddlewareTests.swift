@@ -14,9 +14,20 @@ import VaporTesting
     private func withGateway(
         _ origin: some Origin,
         contentBytesMax: Int = 1_000,
+        configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
+        upstream: String = "http://origin.test",
+        showsTags: Bool = false,
+        prepare: @escaping CacheMiddleware.Preparation = { _, _ in },
         _ body: (any TestingApplicationTester, HTTPCache) async throws -> Void
     ) async throws {
-        try await withApplication(origin, contentBytesMax: contentBytesMax) { application, cache in
+        try await withApplication(
+            origin,
+            contentBytesMax: contentBytesMax,
+            configuration: configuration,
+            upstream: upstream,
+            showsTags: showsTags,
+            prepare: prepare
+        ) { application, cache in
             let server = try application.testing(method: .running(hostname: "127.0.0.1", port: 0))
             try await body(server, cache)
         }
@@ -26,16 +37,22 @@ import VaporTesting
     private func withApplication(
         _ origin: some Origin,
         contentBytesMax: Int = 1_000,
+        configuration: HTTPCache.Configuration = HTTPCache.Configuration(),
+        upstream: String = "http://origin.test",
+        showsTags: Bool = false,
+        prepare: @escaping CacheMiddleware.Preparation = { _, _ in },
         _ body: (Application, HTTPCache) async throws -> Void
     ) async throws {
-        let cache = try await HTTPCache(origin: origin)
+        let cache = try await HTTPCache(configuration: configuration, origin: origin)
         try await withApp { application in
             let gateway = application.grouped(
-                CacheMiddleware(
+                try CacheMiddleware(
                     cache: cache,
-                    upstream: "http://origin.test",
+                    upstream: upstream,
                     name: "gate",
-                    contentBytesMax: contentBytesMax
+                    contentBytesMax: contentBytesMax,
+                    showsTags: showsTags,
+                    prepare: prepare
                 )
             )
             for method: NIOHTTP1.HTTPMethod in [.GET, .POST] {
@@ -192,7 +209,7 @@ import VaporTesting
     ) async throws {
         let origin = ScriptedOrigin()
         let cache = try await HTTPCache(origin: origin)
-        let middleware = CacheMiddleware(cache: cache, upstream: "http://origin.test")
+        let middleware = try CacheMiddleware(cache: cache, upstream: "http://origin.test")
         try await withApp { application in
             let request = Request(
                 application: application,
@@ -259,12 +276,192 @@ import VaporTesting
         #expect(origin.count == 0)
     }
 
-    @Test func aFailureOfTheOriginIsA502() async throws {
-        let origin = ScriptedOrigin()
-        origin.cutOff()
-        try await withGateway(origin) { client, _ in
-            let response = try await client.sendRequest(.GET, "/a")
-            #expect(response.status == .badGateway)
+    /// Clients learn the kind of the failure, not the address behind the server.
+    @Test(
+        arguments: [
+            (.originUnreachable, .badGateway), (.originFailed, .badGateway),
+            (.originTimedOut, .gatewayTimeout), (.requestInvalid, .badRequest),
+        ] as [(CacheError.Code, HTTPResponseStatus)]
+    )
+    func aFailureOfTheOriginHasAFixedText(
+        code: CacheError.Code,
+        status: HTTPResponseStatus
+    ) async throws {
+        let origin = ScriptedOrigin { _, _ in
+            throw CacheError(code, detail: "No connection to 10.9.8.7:4321: errno 111")
         }
+        try await withGateway(origin, upstream: "http://10.9.8.7:4321") { client, _ in
+            let response = try await client.sendRequest(.GET, "/a")
+            #expect(response.status == status)
+            let text = String(buffer: response.body)
+            #expect(text.contains("\"\(code)\""), "\(text)")
+            for secret in ["10.9.8.7", "4321", "errno"] { #expect(!text.contains(secret)) }
+        }
+    }
+
+    @Test func aSlashAfterTheUpstreamIsDropped() async throws {
+        let origin = ScriptedOrigin()
+        try await withGateway(origin, upstream: "http://origin.test/") { client, _ in
+            _ = try await client.sendRequest(.GET, "/a")
+        }
+        #expect(origin.requests.map(\.url) == ["http://origin.test/a"])
+    }
+
+    @Test func anUpstreamWithoutASchemeIsRefused() async throws {
+        let cache = try await HTTPCache(origin: ScriptedOrigin())
+        let error = #expect(throws: CacheError.self) {
+            try CacheMiddleware(cache: cache, upstream: "127.0.0.1:3000")
+        }
+        #expect(error?.code == .configurationInvalid)
+        await cache.shutDown()
+    }
+
+    @Test(arguments: [false, true])
+    func tagsAreForCaches(showsTags: Bool) async throws {
+        let origin = ScriptedOrigin(
+            fields: ["Cache-Control": "max-age=60", "Cache-Tag": "a", "X-Tag": "b", "X-Other": "c"]
+        )
+        var configuration = HTTPCache.Configuration()
+        configuration.caching.tagFields = ["Cache-Tag", "X-Tag"]
+        try await withGateway(
+            origin,
+            configuration: configuration,
+            showsTags: showsTags
+        ) { client, _ in
+            // A miss, then a hit.
+            for _ in 0..<2 {
+                let headers = try await client.sendRequest(.GET, "/a").headers
+                #expect(headers.contains(name: "Cache-Tag") == showsTags)
+                #expect(headers.contains(name: "X-Tag") == showsTags)
+                #expect(headers.contains(name: "X-Other"))
+            }
+        }
+    }
+
+    /// The entries of the users are apart, and the origin gets what the application adds.
+    @Test func aRequestIsPrepared() async throws {
+        let origin = ScriptedOrigin()
+        try await withGateway(
+            origin,
+            prepare: { question, request in
+                #expect(question.url == "http://origin.test/a")
+                guard let user = request.headers.first(name: .authorization) else {
+                    throw Abort(.unauthorized)
+                }
+                question.options.partition = user
+                question.fields.remove("Authorization")
+                question.fields["X-Forwarded-For"] = request.remoteAddress?.ipAddress
+            },
+            { client, _ in
+                for user in ["ann", "bob", "ann"] {
+                    let headers: HTTPHeaders = ["Authorization": user]
+                    let response = try await client.sendRequest(.GET, "/a", headers: headers)
+                    #expect(response.status == .ok)
+                }
+                let refused = try await client.sendRequest(.GET, "/a")
+                #expect(refused.status == .unauthorized)
+            }
+        )
+        #expect(origin.count == 2)
+        for request in origin.requests {
+            #expect(request.fields["X-Forwarded-For"] == "127.0.0.1")
+            #expect(request.fields["Authorization"] == nil)
+        }
+    }
+
+    /// Vapor drops the error of the first piece, and then passes the content on as empty.
+    @Test func contentThatCannotBeDecodedIsNotEmpty() async throws {
+        let (contents, content) = AsyncStream.makeStream(of: String.self)
+        let origin = ScriptedOrigin { request, _ in
+            do {
+                let chunk = try await request.body?.collect() ?? .empty
+                content.yield("whole: \(chunk.text)")
+            } catch {
+                content.yield("cut")
+                throw error
+            }
+            return .whole()
+        }
+        try await withApplication(origin) { application, _ in
+            try await application.server.start(address: .hostname("127.0.0.1", port: 0))
+            let port = try #require(application.http.server.shared.localAddress?.port)
+            let head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
+            let request = head + "Content-Length: 7\r\n\r\nno gzip"
+            // The server closes the connection, perhaps before the origin is asked.
+            _ = try? await answers(to: [request], port: port)
+            for await outcome in contents {
+                #expect(outcome == "cut")
+                break
+            }
+            await application.server.shutdown()
+        }
+    }
+
+    /// The client did not break its content off.
+    @Test func anOriginThatReadsNoFurtherIsNoBadRequest() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let body = try #require(request.body)
+            let (began, reading) = AsyncStream.makeStream(of: Void.self)
+            // A client with a task of its own for the content, as AsyncHTTPClient has.
+            let upload = Task {
+                for try await _ in body { reading.yield() }
+            }
+            for await _ in began { break }
+            upload.cancel()
+            _ = await upload.result
+            throw CacheError(.originTimedOut, detail: "no response")
+        }
+        try await withApplication(origin) { application, _ in
+            try await application.server.start(address: .hostname("127.0.0.1", port: 0))
+            let port = try #require(application.http.server.shared.localAddress?.port)
+            let head = "POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+            let request = head + "Content-Length: 10\r\n\r\nabc"
+            let answer = try await answers(to: [request], port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 504 "), "\(answer)")
+            await application.server.shutdown()
+        }
+    }
+
+    /// Content that was decoded to nothing is whole.
+    @Test func anEmptyGzipIsEmptyContent() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            .whole(body: "\(try await request.body?.collect().count ?? -1) bytes")
+        }
+        // The output of `gzip -n < /dev/null`.
+        let gzip: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        try await withGateway(origin) { client, _ in
+            let response = try await client.sendRequest(
+                .POST,
+                "/a",
+                headers: ["Content-Encoding": "gzip"],
+                body: ByteBuffer(bytes: gzip)
+            )
+            #expect(String(buffer: response.body) == "0 bytes")
+        }
+    }
+
+    @Test func contentThatCannotBeDecodedIsABadRequest() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            _ = try await request.body?.collect()
+            return .whole()
+        }
+        let cache = try await HTTPCache(origin: origin)
+        let middleware = try CacheMiddleware(cache: cache, upstream: "http://origin.test")
+        try await withApp { application in
+            // Vapor's request after an error of its decoder.
+            let request = Request(
+                application: application,
+                method: .POST,
+                url: "/a",
+                headers: ["Content-Length": "7", "Content-Encoding": "gzip"],
+                on: application.eventLoopGroup.any()
+            )
+            let routes = AsyncBasicResponder { _ in throw Abort(.notFound) }
+            let error = await #expect(throws: Abort.self) {
+                try await middleware.respond(to: request, chainingTo: routes)
+            }
+            #expect(error?.status == .badRequest)
+        }
+        await cache.shutDown()
     }
 }
