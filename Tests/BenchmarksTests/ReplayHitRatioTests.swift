@@ -20,7 +20,7 @@ import Testing
     @Test(arguments: shardCounts) func aLoopOfLargeEntriesKeepsWhatFits(shardCount: Int) {
         var trace = RequestTrace()
         for _ in 0..<100 { for object in UInt64(0)..<100 { trace.append(object) } }
-        #expect(Self.hitRatio(trace, 0.4, shardCount) > 0.4 - 0.06)
+        #expect(Self.hitRatio(trace, 0.4, shardCount) > 0.4 - 0.07)
     }
 
     /// Entries that are requested repeatedly outlive those that are requested once.
@@ -56,6 +56,25 @@ import Testing
             }
         }
         #expect(Self.hitRatio(trace, 0.05, shardCount) > 2.0 / 3 - 0.05)
+    }
+
+    /// Objects of the day are requested often for a short time; others now and then for ever.
+    ///
+    /// By frequency the objects of the day would stay long after their last request. By the rates
+    /// they leave when no entry of their frequency and age is requested again.
+    @Test(arguments: shardCounts) func whatIsOverLeavesThoughItWasPopular(shardCount: Int) {
+        var trace = RequestTrace()
+        var random = SeededRandom(seed: 9)
+        for step in UInt64(0)..<200_000 {
+            if step % 2 == 0 {
+                trace.append(random.next() % 3_000)
+            } else {
+                // A new one each 24 steps; each is requested a dozen times.
+                trace.append(10_000 + step / 24 - random.next() % 12)
+            }
+        }
+        let fraction = 1_500 / Double(trace.objectCount)
+        #expect(Self.hitRatio(trace, fraction, shardCount) > 0.6)
     }
 
     private static func hitRatio(_ trace: RequestTrace, _ fraction: Double, _ shards: Int) -> Double

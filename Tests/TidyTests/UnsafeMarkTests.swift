@@ -9,8 +9,9 @@ import Testing
     private static let uncheckedTypes = [
         "BatchBuffer", "ByteChunk", "DiskIndex", "EngineURLCache", "Entry", "EntryTable",
         "HandedOver", "IOPoolCore", "IndexTable", "InputContent", "Kept", "MeasuredBody",
-        "MemoryShardState", "OwnThreads", "RemovalLedger", "SendableOutcome", "SessionTask",
-        "ShardCommons", "Slab", "State", "State", "StatusName", "TaskDelivery", "ThreadCounts",
+        "MemoryShardState", "OwnThreads", "RemovalLedger", "ReuseRates", "SendableOutcome",
+        "SessionTask", "ShardCommons", "Slab", "State", "State", "StatusName", "TaskDelivery",
+        "ThreadCounts",
         "ThreadFlag", "WatchedContent",
     ]
 

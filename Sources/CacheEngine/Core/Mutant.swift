@@ -17,6 +17,8 @@ enum Mutant: String {
     case removesOneBatchOnly
     case walksOnInALargerTable
     case sketchNeverFades
+    case learnsNoRates
+    case awaitsUntoldRequests
     case staysInItsQueue
     case pinsOnlyWhenStored
     case keepsUnusedPins

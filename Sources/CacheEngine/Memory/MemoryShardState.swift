@@ -122,6 +122,9 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         policy.next(in: part, against: rival, mayRequeue: mayRequeue, Facts(table: table))
     }
 
+    /// The rank of the slot that would be evicted first, or infinity if the part is empty.
+    mutating func rank(of part: EvictionPart) -> Double { policy.rank(of: part) }
+
     mutating func noteRefusal(of identity: UInt64) {
         counters.refusals += 1
         policy.noteUse(of: identity)
@@ -134,9 +137,27 @@ struct MemoryShardState: ~Copyable, @unchecked Sendable {
         table.slot(ofIdentity: identity).map { policy.frequency(of: $0, Facts(table: table)) } ?? 0
     }
 
-    /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
-    mutating func wouldDefend(against rival: Double) -> Bool {
+    /// The use of the key's entry, or of the key alone; `nil` if the counts must fade first.
+    ///
+    /// That would take a reader too long.
+    mutating func use(of hash: KeyHash) -> EntryUse? {
+        guard policy.isSketchCurrent else { return nil }
+        guard let slot = table.slot(of: hash) else {
+            return EntryUse(frequency: policy.frequency(ofAbsent: hash.identity), isFull: false)
+        }
+        return EntryUse(
+            frequency: policy.frequency(of: slot, Facts(table: table)),
+            isFull: table.hits(of: slot) == EntryTable.hitsMax
+        )
+    }
+
+    /// Whether the next victim of the main part is worth as much as a newcomer of that worth.
+    mutating func wouldDefend(against rival: SizeAwarePolicy.Worth) -> Bool {
         policy.wouldDefend(against: rival, Facts(table: table))
+    }
+
+    mutating func worth(ofNew identity: UInt64, chargeBytes: Int) -> SizeAwarePolicy.Worth {
+        policy.worth(ofNew: identity, chargeBytes: chargeBytes)
     }
 
     mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {

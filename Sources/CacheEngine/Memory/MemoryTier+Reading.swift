@@ -3,8 +3,8 @@ import Synchronization
 /// Reading.
 ///
 /// A thread that has a `ReaderGate` waits for no lock; 4,096 threads at a time have one. A hit on a
-/// sampled key tries the lock of the trial, and goes on if another thread has it. Every other
-/// thread reads by `peek`, which takes the lock of the key's shard.
+/// sampled key tries the locks of the trial and of its shard, and goes on if another thread has one.
+/// Every other thread reads by `peek`, which takes the lock of the key's shard.
 extension MemoryTier {
     /// The entry for the key, counted as a hit or a miss.
     package func entry(for hash: KeyHash, key: UnsafeRawBufferPointer) -> Entry? {
@@ -61,7 +61,12 @@ extension MemoryTier {
     private func note(_ found: Unmanaged<ByteStorage>, to trial: GateTrial) {
         found._withUnsafeGuaranteedRef { storage in
             let entry = Entry(unchecked: storage)
-            trial.note(entry.head.hash.identity, chargeBytes: entry.chargeBytes)
+            shards.note(
+                entry.head.hash,
+                chargeBytes: entry.chargeBytes,
+                to: trial,
+                mayCompute: false
+            )
         }
     }
 

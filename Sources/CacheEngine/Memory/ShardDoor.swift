@@ -84,7 +84,7 @@ final class ShardDoor: Sendable {
                 commons.used.takeAnyway(restBytes)
                 outgoing = state.replace(slot, by: entry, hash, isPinned: isPinned)
                 whileLocked()
-                publishRanks(state)
+                publishRanks(&state)
                 return .replaced
             }
             guard isMeant(nil) else { return .notMeant }
@@ -92,7 +92,7 @@ final class ShardDoor: Sendable {
             commons.used.takeAnyway(restBytes)
             state.insert(entry, hash, isPinned: isPinned)
             whileLocked()
-            publishRanks(state)
+            publishRanks(&state)
             return .inserted
         }
         if let outgoing { commons.retire(outgoing) }
@@ -136,7 +136,7 @@ final class ShardDoor: Sendable {
             }
             outgoing = state.remove(slot)
             whileLocked(entry)
-            publishRanks(state)
+            publishRanks(&state)
             return entry
         }
         if let outgoing { commons.retire(outgoing) }
@@ -153,7 +153,7 @@ final class ShardDoor: Sendable {
     ) -> ShardEvictionStep {
         let (step, reference) = state.withLock {
             state -> (ShardEvictionStep, Unmanaged<ByteStorage>?) in
-            defer { publishRanks(state) }
+            defer { publishRanks(&state) }
             switch state.next(in: part, against: rival, mayRequeue: mayRequeue) {
             case .requeued: return (.requeued, nil)
             case .isWorthMore: return (.isWorthMore, nil)
@@ -165,11 +165,19 @@ final class ShardDoor: Sendable {
         return step
     }
 
+    /// Whether the next victim of the main part is worth as much as a newcomer of that worth.
+    func wouldDefend(against rival: SizeAwarePolicy.Worth) -> Bool {
+        state.withLock { state in
+            defer { publishRanks(&state) }
+            return state.wouldDefend(against: rival)
+        }
+    }
+
     /// Ends the exemption of the entry that has had it for longest, unless it was hit since.
     func yieldPinned() {
         state.withLock { state in
             state.yieldPinned()
-            publishRanks(state)
+            publishRanks(&state)
         }
     }
 
@@ -190,7 +198,7 @@ final class ShardDoor: Sendable {
                 hash == nil || hash == entry.head.hash
             else { return }
             state.settleCandidate()
-            publishRanks(state)
+            publishRanks(&state)
         }
     }
 
@@ -200,7 +208,7 @@ final class ShardDoor: Sendable {
             guard let (slot, _) = state.candidate(), state.entry(at: slot)?.head.hash == hash else {
                 return nil
             }
-            defer { publishRanks(state) }
+            defer { publishRanks(&state) }
             return state.exempt(slot) ? nil : evict(slot, &state)
         }
         if let reference { commons.retire(reference) }
@@ -216,7 +224,7 @@ final class ShardDoor: Sendable {
                 guard let entry = state.entry(at: slot), isMeant(entry) else { continue }
                 batch.add(state.remove(slot))
             }
-            if batch.count > 0 { publishRanks(state) }
+            if batch.count > 0 { publishRanks(&state) }
         }
         return batch
     }
@@ -227,7 +235,7 @@ final class ShardDoor: Sendable {
     func unlinkVictims(_ goal: EvictionGoal, _ requeues: inout Int) -> UnlinkedBatch {
         var batch = UnlinkedBatch()
         state.withLock { state in
-            defer { publishRanks(state) }
+            defer { publishRanks(&state) }
             for _ in 0..<Self.batchMax {
                 guard batch.count < goal.countMax, !isReached(goal, batch.chargeBytes) else {
                     return
@@ -254,9 +262,9 @@ final class ShardDoor: Sendable {
     // MARK: Inside
 
     /// Shows the other shards the next victim of each part.
-    private func publishRanks(_ state: borrowing MemoryShardState) {
+    private func publishRanks(_ state: inout MemoryShardState) {
         for part in EvictionPart.allCases {
-            commons.publishRank(state.policy.rank(of: part), of: part, in: index)
+            commons.publishRank(state.rank(of: part), of: part, in: index)
         }
     }
 

@@ -85,7 +85,8 @@ final class ShardSet: Sendable {
         onlyIf isMeant: (_ occupant: Entry?) -> Bool,
         whileLocked: () -> Void
     ) -> StoreOutcome? {
-        noteRequest(entry, entry.chargeBytes)
+        // Last, when the request is counted.
+        defer { noteRequest(entry, entry.chargeBytes) }
         let door = door(of: entry.head.hash)
         var (isRefused, isOccupied) = (false, false)
         // A refused replacement must not leave the old entry readable.
@@ -118,22 +119,30 @@ final class ShardSet: Sendable {
         else { return true }
         let identity = entry.head.hash.identity
         let door = door(of: entry.head.hash)
-        let priority = door.state.withLock {
-            $0.priority(ofNew: identity, chargeBytes: charge)
-        }
-        guard doors[index].state.withLock({ $0.wouldDefend(against: priority) }) else {
-            return true
-        }
-        noteRequest(entry, charge)
+        let worth = door.state.withLock { $0.worth(ofNew: identity, chargeBytes: charge) }
+        guard doors[index].wouldDefend(against: worth) else { return true }
         door.state.withLock { $0.noteUse(of: identity) }
+        noteRequest(entry, charge)
         return false
     }
 
+    /// Notes the request that brought a newcomer.
     private func noteRequest(_ entry: Entry, _ charge: Int) {
         guard entry.head.storageClass != .pinned else { return }
-        let identity = entry.head.hash.identity
-        guard commons.trial.isSampled(identity), commons.isTrialWatching else { return }
-        commons.trial.note(identity, chargeBytes: charge)
+        commons.shared.clock.tick()
+        let hash = entry.head.hash
+        guard commons.trial.isSampled(hash.identity), commons.isTrialWatching else { return }
+        note(hash, chargeBytes: charge, to: commons.trial, mayCompute: true)
+    }
+
+    /// Tells the trial of a request for a sampled key.
+    ///
+    /// A reader must wait for no lock: if another thread has the shard's, nothing is learned.
+    func note(_ hash: KeyHash, chargeBytes: Int, to trial: GateTrial, mayCompute: Bool) {
+        let door = door(of: hash)
+        trial.note(hash.identity, chargeBytes: chargeBytes, mayCompute: mayCompute) {
+            door.state.withLockIfAvailable { $0.use(of: hash) } ?? nil
+        }
     }
 
     // MARK: Making room

@@ -54,6 +54,9 @@ struct FrequencySketch: ~Copyable {
         return least
     }
 
+    /// Whether no halving is due.
+    var isCurrent: Bool { halvings == age.halvings }
+
     /// Counts the key `times` times.
     mutating func count(_ identity: UInt64, times: Int = 1) {
         let target = UInt64(min(Self.frequencyMax, frequency(of: identity) + times))

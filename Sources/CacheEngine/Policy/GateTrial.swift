@@ -4,14 +4,16 @@ import Synchronization
 ///
 /// Two shadow caches see the same sampled requests, one with the gate and one without. The one with
 /// the greater recent gain decides for the real cache. The gate protects the entries against a loop
-/// or a scan; it is a disadvantage when popularity changes.
+/// or a scan; without it, the rates at which entries are requested again choose the victim, which
+/// are learned from the same sample.
 final class GateTrial: Sendable {
-    /// The two shadow caches, under the trial's lock.
+    /// The two shadow caches and the learner, under the trial's lock.
     ///
     /// `@unchecked Sendable`: the mutex owns the value, and only code under the lock touches it.
     private struct State: ~Copyable, @unchecked Sendable {
         var closed: ShadowCache
         var open: ShadowCache
+        var learner: ReuseLearner
         var closedGain = 0.0
         var openGain = 0.0
         /// The sum of the squared gains of the hits that only one of the two had.
@@ -21,16 +23,15 @@ final class GateTrial: Sendable {
     }
 
     /// The factor that reduces a gain at each sampled request.
-    private static let remembrance = 0.9998
-    /// The relative lead of the open gate that opens a closed one.
-    private static let openingMargin = 0.07
-    /// A smaller lead opens it too, if it is this many times what chance would give.
+    private static let remembrance = 0.9995
+    /// The relative lead of the open gate that opens a closed one; a smaller one does if it is clear.
+    private static let openingMargin = 0.02
+    /// The relative lead of the closed gate that closes an open one, if it is clear.
+    private static let closingMargin = 0.01
+    /// The lead that is clear, as a multiple of what chance would give.
     ///
     /// If each disputed hit had gone to either side by chance, the lead would be about the root of
-    /// the sum of their squares. Requests for one key are not independent, so more is asked.
-    private static let openingDeviations = 5.0
-    private static let closingMargin = 0.01
-    /// The lead of the open gate that is clear, as a multiple of what chance would give.
+    /// the sum of their squares.
     private static let clearDeviations = 2.0
     private static let slotCountMax = 1024
 
@@ -45,17 +46,16 @@ final class GateTrial: Sendable {
         exponent = SizeExponent(shared.objective)
         let capacityBytes = shared.capacityBytes.load(ordering: .relaxed)
         let slotCount = max(64, min(Self.slotCountMax, capacityBytes >> 12))
-        sizeBytes = 2 * ShadowCache.sizeBytes(slotCount: slotCount)
-        func shadow(_ gate: ShadowCache.Gate) -> ShadowCache {
-            ShadowCache(
-                slotCount: slotCount,
-                objective: shared.objective,
-                capacityBytes: capacityBytes,
-                gate: gate
-            )
-        }
+        sizeBytes =
+            2 * ShadowCache.sizeBytes(slotCount: slotCount)
+            + ReuseLearner.sizeBytes(slotCount: slotCount) + ReuseRates.sizeBytes
         state = Mutex(
-            State(closed: shadow(.closed), open: shadow(.open), capacityBytes: capacityBytes)
+            State(
+                closed: ShadowCache(slotCount: slotCount, of: shared, gate: .closed),
+                open: ShadowCache(slotCount: slotCount, of: shared, gate: .open),
+                learner: ReuseLearner(slotCount: slotCount, rates: shared.rates),
+                capacityBytes: capacityBytes
+            )
         )
     }
 
@@ -65,7 +65,15 @@ final class GateTrial: Sendable {
     }
 
     /// Records a request for a sampled key; skipped if another thread records at the same time.
-    func note(_ identity: UInt64, chargeBytes: Int) {
+    ///
+    /// `use` is that of the key's entry, or `nil` if it is not known now. `mayCompute` is false for a
+    /// reader inside its gate, for which writers wait.
+    func note(
+        _ identity: UInt64,
+        chargeBytes: Int,
+        mayCompute: Bool,
+        use: () -> EntryUse?
+    ) {
         _ = state.withLockIfAvailable { state in
             guard isSampled(identity) else { return }
             let gain = exponent.gain(of: chargeBytes)
@@ -77,6 +85,17 @@ final class GateTrial: Sendable {
             if isInClosed { state.closedGain += gain }
             if isInOpen { state.openGain += gain }
             if isInClosed != isInOpen { state.disputedSquares += gain * gain }
+            if let use = use() {
+                let now = shared.clock.now
+                state.learner.fade(to: shared.sketchAge.halvings)
+                state.learner.note(
+                    identity,
+                    frequency: use.frequency,
+                    at: now,
+                    isNextTold: !use.isFull
+                )
+                if mayCompute { state.learner.computeIfDue(at: now) }
+            }
             if state.closed.isOutOfSlots || state.open.isOutOfSlots { thinOut(&state) }
             decide(state)
         }
@@ -102,11 +121,12 @@ final class GateTrial: Sendable {
         let chance = state.disputedSquares.squareRoot()
         shared.setOpenLeadClear(open - closed > Self.clearDeviations * chance)
         if shared.gateIsOn.load(ordering: .relaxed) {
-            let lead = min(Self.openingMargin * most, Self.openingDeviations * chance)
+            let lead = min(Self.openingMargin * most, Self.clearDeviations * chance)
             guard open - closed > lead else { return }
             shared.gateIsOn.store(false, ordering: .relaxed)
         } else {
-            guard closed - open > Self.closingMargin * most else { return }
+            let lead = max(Self.closingMargin * most, chance)
+            guard closed - open > lead else { return }
             shared.gateIsOn.store(true, ordering: .relaxed)
         }
     }
@@ -121,5 +141,6 @@ final class GateTrial: Sendable {
         let bytes = state.capacityBytes >> state.sampleShift
         state.closed.resize(capacityBytes: bytes) { isSampled($0) }
         state.open.resize(capacityBytes: bytes) { isSampled($0) }
+        state.learner.forget { isSampled($0) }
     }
 }

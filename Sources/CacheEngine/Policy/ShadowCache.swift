@@ -40,10 +40,17 @@ struct ShadowCache: ~Copyable {
     private let indexMask: Int
     private(set) var usedBytes = 0
 
-    init(slotCount: Int, objective: EvictionPolicy.Objective, capacityBytes: Int, gate: Gate) {
+    /// A shadow of the memory that has the state `real`, with a gate that never moves.
+    init(slotCount: Int, of real: SharedPolicyState, gate: Gate) {
         self.gate = gate
         self.slotCount = slotCount
-        shared = SharedPolicyState(objective: objective, capacityBytes: capacityBytes)
+        shared = SharedPolicyState(
+            objective: real.objective,
+            capacityBytes: real.capacityBytes.load(ordering: .relaxed),
+            clock: real.clock,
+            rates: real.rates
+        )
+        shared.gateIsOn.store(gate == .closed, ordering: .relaxed)
         policy = SizeAwarePolicy(slotCount: slotCount, shared: shared)
         facts = Facts(
             identities: .allocate(capacity: slotCount),

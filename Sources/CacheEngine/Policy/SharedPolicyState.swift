@@ -4,8 +4,14 @@ import Synchronization
 final class SharedPolicyState: Sendable {
     /// The ratio that the policy tries to keep high.
     let objective: EvictionPolicy.Objective
+    /// The factors of a rate for the sizes of `EntryClass`.
+    let sizeWeights: EntryClass.PerSize
     /// Decides when every shard's sketch is halved.
     let sketchAge = SketchAge()
+    /// The time by which entries age; a shadow cache has that of the real memory.
+    let clock: NewcomerClock
+    /// The worth of entries when the gate is open; a shadow cache has that of the real memory.
+    let rates: ReuseRates
     /// Bytes that all entries together may use.
     let capacityBytes: Atomic<Int>
     /// Bytes of the entries in all windows.
@@ -24,15 +30,22 @@ final class SharedPolicyState: Sendable {
     /// The age: the stamp of the last victim, as the bits of a `Double`.
     private let ageBits = Atomic<UInt64>(0)
     private let sequence = Atomic<UInt64>(0)
-    /// Whether a newcomer must be worth more than the victim.
+    /// Whether a newcomer must be worth more than the victim, which the stamps choose then; otherwise
+    /// the rates choose it.
     let gateIsOn = Atomic(true)
     private let openLeadIsClear = Atomic(false)
 
     init(
         objective: EvictionPolicy.Objective,
         capacityBytes: Int,
-        pinnedShareMax: Double = 0
+        pinnedShareMax: Double = 0,
+        clock: NewcomerClock = NewcomerClock(),
+        rates: ReuseRates = ReuseRates()
     ) {
+        let exponent = SizeExponent(objective)
+        sizeWeights = InlineArray { 1 / exponent.power(of: EntryClass.bytesMin(ofSize: $0)) }
+        self.clock = clock
+        self.rates = rates
         self.pinnedShareMax = pinnedShareMax
         self.objective = objective
         self.capacityBytes = Atomic(capacityBytes)
@@ -62,6 +75,15 @@ final class SharedPolicyState: Sendable {
     func raiseAge(to stamp: Double) {
         // The bits of positive doubles are ordered as the doubles are.
         _ = ageBits.max(stamp.bitPattern, ordering: .relaxed)
+    }
+
+    /// The worth of an entry of that class and age when the gate is open.
+    ///
+    /// Within a step of age the older entry is worth a trace less, so that no shard and no size is
+    /// always the first of equals.
+    func worth(_ entryClass: EntryClass, age: UInt64) -> Double {
+        rates.rate(frequencyClass: entryClass.frequency, age: age)
+            * sizeWeights[entryClass.size] * (1 - min(0.5, Double(age) * 0x1p-40))
     }
 
     func nextSequence() -> Double {

@@ -1,35 +1,50 @@
 import Synchronization
 
-/// Keeps the entries with the most requests for their size: frequency / size^power, with ageing.
+/// Keeps the entries that are worth most for their size.
 ///
-/// The priority is that of GDSF (Cherkasova 1998). It is rounded to queues by powers of the square
-/// root of two as in CAMP (https://doi.org/10.1145/2663165.2663317), so that no entry is sorted.
-/// Deviations: the frequency comes from a sketch and survives eviction. A small window gives
-/// newcomers time for hits before they are judged. In a full cache a newcomer that is worth less
-/// than the victim is refused, if a trial shows that this helps (`GateTrial`). `ShardSet` evicts and
-/// refuses.
+/// With the gate open, the worth is the rate of hits that entries of that frequency and age promise,
+/// learned from a sample (`ReuseLearner`), over size^power. With the gate closed it is that of GDSF
+/// (Cherkasova 1998), frequency / size^power with ageing, and a newcomer that is worth less than the
+/// victim is refused. A trial of both shows which helps (`GateTrial`).
+///
+/// Entries of one class are queued in the order of their time, as in CAMP
+/// (https://doi.org/10.1145/2663165.2663317), so that no entry is sorted. Deviations: the frequency
+/// comes from a sketch and survives eviction. A small window gives newcomers time for hits before
+/// they are judged. `ShardSet` evicts and refuses.
 ///
 ///            ┌────────┐ worth more, or room   ┌──────────────────────────────┐
-///     new ──▶│ window │──────────────────────▶│ queue per power: stamp =     │──▶ least stamp
+///     new ──▶│ window │──────────────────────▶│ queue per class: stamp =     │──▶ least worth
 ///            └────────┘                       │ age + frequency / size^power │    leaves and
 ///                 └─ worth less: leaves       └──────────────────────────────┘    sets the age
 ///
 /// A slot that was hit since it was queued is queued again when its turn comes.
 ///
 /// The hit path does not know the policy: it counts in the slot, and the policy reads that count when
-/// it considers the slot. Queues are per shard; their stamps are comparable over all shards.
+/// it considers the slot. Queues are per shard; what they say of a slot is comparable over all shards.
 struct SizeAwarePolicy: ~Copyable {
-    /// Queues for priorities from 2^-42 to 2^4, two queues for each power of two.
-    private static let mainQueues = 0..<92
-    private static let window = 92
-    private static let pinned = 93
-    private static let queueCount = 94
-    private static let exponentMin = -42
+    /// A queue for each `EntryClass`.
+    private static let mainQueues = 0..<EntryClass.count
+    private static let window = EntryClass.count
+    private static let pinned = window + 1
+    private static let queueCount = pinned + 1
 
     private var queues: SlotQueues
     private var sketch: FrequencySketch
     private let shared: SharedPolicyState
     private let exponent: SizeExponent
+    /// The result of `nextOfMain`, unless the main part has changed since.
+    private var knownNext: Next?
+    /// A newcomer from disk must be worth more than its victim by this factor: a promotion has a cost.
+    private static let promotionGain = 2.0
+
+    /// The queue whose oldest slot is the next victim of the main part, and the gate it was chosen by.
+    private struct Next {
+        var queue: Int?
+        var rank: Double
+        /// The least stamp of all queues.
+        var stamp: Double
+        var gateWasOn: Bool
+    }
 
     init(slotCount: Int, shared: SharedPolicyState) {
         queues = SlotQueues(queueCount: Self.queueCount, slotCount: slotCount)
@@ -43,13 +58,37 @@ struct SizeAwarePolicy: ~Copyable {
             + FrequencySketch.sizeBytes(keys: slotCount)
     }
 
-    /// The stamp of the slot that would be evicted first, or infinity if the part is empty.
-    func rank(of part: EvictionPart) -> Double {
+    /// The rank of the slot that would be evicted first, or infinity if the part is empty.
+    mutating func rank(of part: EvictionPart) -> Double {
         switch part {
-        case .window: queues.tailStamp(of: Self.window)
-        case .main: queues.queueOfLeastStamp(in: Self.mainQueues)?.stamp ?? .infinity
-        case .pinned: queues.tailStamp(of: Self.pinned)
+        case .window: queues.tailMark(of: Self.window).stamp
+        case .main: nextOfMain().rank
+        case .pinned: queues.tailMark(of: Self.pinned).stamp
         }
+    }
+
+    private mutating func nextOfMain() -> Next {
+        let gateIsOn = shared.gateIsOn.load(ordering: .relaxed)
+        if let known = knownNext, known.gateWasOn == gateIsOn { return known }
+        let next = gateIsOn ? nextByStamp() : nextByRate()
+        knownNext = next
+        return next
+    }
+
+    private func nextByStamp() -> Next {
+        let least = queues.least(in: Self.mainQueues) { _, tail in tail.stamp }
+        return Next(queue: least.queue, rank: least.rank, stamp: least.rank, gateWasOn: true)
+    }
+
+    private func nextByRate() -> Next {
+        let (now, shared) = (shared.clock.now, shared)
+        var stamp = Double.infinity
+        let least = queues.least(in: Self.mainQueues) { queue, tail in
+            stamp = min(stamp, tail.stamp)
+            let age = now - min(now, UInt64(max(0, tail.time)))
+            return shared.worth(EntryClass(number: queue), age: age)
+        }
+        return Next(queue: least.queue, rank: least.rank, stamp: stamp, gateWasOn: false)
     }
 
     /// Takes up a new entry, which is in `slot`.
@@ -65,7 +104,7 @@ struct SizeAwarePolicy: ~Copyable {
             enterPinned(slot, chargeBytes: chargeBytes)
         } else if chargeBytes <= windowBytesMax {
             shared.windowBytes.add(chargeBytes, ordering: .relaxed)
-            queues.push(slot, to: Self.window, stamp: shared.nextSequence())
+            push(slot, to: Self.window, stamp: shared.nextSequence())
         } else {
             enqueue(slot, facts)
         }
@@ -103,7 +142,7 @@ struct SizeAwarePolicy: ~Copyable {
             let rest = shared.pinnedBytes.subtract(chargeBytes, ordering: .relaxed).newValue
             assert(rest >= 0, "only bytes that were counted are taken off")
         }
-        queues.remove(slot)
+        take(slot)
     }
 
     /// Exempts the slot from eviction, if its entry is of the pinned class and the pinned share has
@@ -124,8 +163,8 @@ struct SizeAwarePolicy: ~Copyable {
     mutating func yieldPinned(_ facts: some SlotFacts) {
         guard let slot = queues.tail(of: Self.pinned) else { return }
         guard takeHits(of: slot, facts) > 0 else { return enter(slot, facts) }
-        queues.remove(slot)
-        queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
+        take(slot)
+        push(slot, to: Self.pinned, stamp: shared.nextSequence())
     }
 
     /// Requeues the next slot if it has hits or is exempt now, or names it as the victim.
@@ -142,39 +181,56 @@ struct SizeAwarePolicy: ~Copyable {
         case .pinned: return queues.tail(of: Self.pinned).map { .evict($0) } ?? .empty
         case .main: break
         }
-        guard let (queue, stamp) = queues.queueOfLeastStamp(in: Self.mainQueues),
-            let slot = queues.tail(of: queue)
-        else { return .empty }
+        let next = nextOfMain()
+        guard let slot = next.queue.flatMap({ queues.tail(of: $0) }) else { return .empty }
         if mayRequeue == .yes, facts.hits(of: slot) > 0 {
-            shared.raiseAge(to: stamp)
-            queues.remove(slot)
+            shared.raiseAge(to: next.stamp)
+            take(slot)
             enqueue(slot, facts)
             return .requeued
         }
         if exempt(slot, facts) { return .requeued }
         if let rival, rival <= defence(of: slot, facts) { return .isWorthMore }
-        shared.raiseAge(to: stamp)
+        shared.raiseAge(to: next.stamp)
         return .evict(slot)
     }
 
     /// Counts a request for a newcomer that is not kept, so that the next one finds a count.
     mutating func noteUse(of identity: UInt64) { sketch.count(identity) }
 
-    /// Whether the next victim of the main part is worth as much as a newcomer of that priority.
+    /// Whether the next victim of the main part is worth as much as a newcomer of that worth.
     ///
     /// A victim that was hit since it was queued defends nothing: the eviction queues it again and
     /// finds the next one.
-    mutating func wouldDefend(against rival: Double, _ facts: some SlotFacts) -> Bool {
-        guard let (queue, _) = queues.queueOfLeastStamp(in: Self.mainQueues),
-            let slot = queues.tail(of: queue), facts.hits(of: slot) == 0
+    mutating func wouldDefend(against rival: Worth, _ facts: some SlotFacts) -> Bool {
+        // The time has gone on since the last victim was chosen.
+        knownNext = nil
+        let next = nextOfMain()
+        guard let slot = next.queue.flatMap({ queues.tail(of: $0) }), facts.hits(of: slot) == 0
         else { return false }
-        return rival <= defence(of: slot, facts)
+        return next.gateWasOn
+            ? rival.priority <= defence(of: slot, facts)
+            : rival.rate <= Self.promotionGain * next.rank
+    }
+
+    /// The worth of a newcomer: its priority behind a closed gate, and its rate behind an open one.
+    struct Worth {
+        var priority: Double
+        var rate: Double
+    }
+
+    mutating func worth(ofNew identity: UInt64, chargeBytes: Int) -> Worth {
+        let frequency = min(FrequencySketch.frequencyMax, sketch.frequency(of: identity) + 1)
+        let entryClass = EntryClass(frequency: frequency, chargeBytes: chargeBytes)
+        return Worth(
+            priority: Double(frequency) / exponent.power(of: chargeBytes),
+            rate: shared.worth(entryClass, age: 0)
+        )
     }
 
     /// The priority that a newcomer would have.
     mutating func priority(ofNew identity: UInt64, chargeBytes: Int) -> Double {
-        let frequency = min(FrequencySketch.frequencyMax, sketch.frequency(of: identity) + 1)
-        return Double(frequency) / exponent.power(of: chargeBytes)
+        worth(ofNew: identity, chargeBytes: chargeBytes).priority
     }
 
     /// The oldest slot of the window, and its priority.
@@ -198,17 +254,20 @@ struct SizeAwarePolicy: ~Copyable {
         }
     }
 
-    /// Sums the frequencies of the next victims, until their sizes reach `bytes` or the sum `sumMax`.
+    /// Sums the frequencies of the rarest entries, of them the largest first, until their sizes reach
+    /// `bytes` or the sum `sumMax`.
     mutating func frequencySum(ofFirst bytes: Int, sumMax: Int, _ facts: some SlotFacts) -> Int {
         var sum = 0
         var reached = 0
-        for queue in Self.mainQueues {
-            var next = queues.tail(of: queue)
-            while let slot = next {
-                guard reached < bytes, sum < sumMax else { return sum }
-                reached += facts.chargeBytes(of: slot)
-                sum += frequency(of: slot, facts)
-                next = queues.newer(than: slot)
+        for rarest in 0..<EntryClass.frequencies {
+            for largest in (0..<EntryClass.sizes).reversed() {
+                var next = queues.tail(of: rarest * EntryClass.sizes + largest)
+                while let slot = next {
+                    guard reached < bytes, sum < sumMax else { return sum }
+                    reached += facts.chargeBytes(of: slot)
+                    sum += frequency(of: slot, facts)
+                    next = queues.newer(than: slot)
+                }
             }
         }
         return sum
@@ -229,9 +288,9 @@ struct SizeAwarePolicy: ~Copyable {
         AdmissionRule.windowBytesMax(shared.capacityBytes.load(ordering: .relaxed))
     }
 
-    private func enterPinned(_ slot: Int, chargeBytes: Int) {
+    private mutating func enterPinned(_ slot: Int, chargeBytes: Int) {
         shared.pinnedBytes.add(chargeBytes, ordering: .relaxed)
-        queues.push(slot, to: Self.pinned, stamp: shared.nextSequence())
+        push(slot, to: Self.pinned, stamp: shared.nextSequence())
     }
 
     private mutating func enter(_ slot: Int, _ facts: some SlotFacts) {
@@ -251,8 +310,20 @@ struct SizeAwarePolicy: ~Copyable {
 
     private mutating func enqueue(_ slot: Int, _ facts: some SlotFacts) {
         _ = takeHits(of: slot, facts)
-        let priority = priority(of: slot, facts)
-        queues.push(slot, to: Self.queue(for: priority), stamp: shared.age + priority)
+        let (frequency, chargeBytes) = (frequency(of: slot, facts), facts.chargeBytes(of: slot))
+        let priority = Double(frequency) / exponent.power(of: chargeBytes)
+        let queue = EntryClass(frequency: frequency, chargeBytes: chargeBytes).number
+        push(slot, to: queue, stamp: shared.age + priority)
+    }
+
+    private mutating func push(_ slot: Int, to queue: Int, stamp: Double) {
+        if Self.mainQueues.contains(queue) { knownNext = nil }
+        queues.push(slot, to: queue, .init(stamp: stamp, time: Double(shared.clock.now)))
+    }
+
+    private mutating func take(_ slot: Int) {
+        knownNext = nil
+        queues.remove(slot)
     }
 
     /// The priority that a newcomer must exceed to displace the slot.
@@ -268,17 +339,18 @@ struct SizeAwarePolicy: ~Copyable {
         Double(frequency(of: slot, facts)) / exponent.power(of: facts.chargeBytes(of: slot))
     }
 
+    /// Whether the counts have faded as they should; the next question fades them.
+    var isSketchCurrent: Bool { sketch.isCurrent }
+
+    /// The recent requests for a key without an entry, the last one included.
+    mutating func frequency(ofAbsent identity: UInt64) -> Int {
+        max(1, sketch.frequency(of: identity))
+    }
+
     /// The recent requests of the slot's entry, the one that stored it included.
     mutating func frequency(of slot: Int, _ facts: some SlotFacts) -> Int {
         let counted = sketch.frequency(of: facts.identity(of: slot)) + facts.hits(of: slot)
         return max(1, min(FrequencySketch.frequencyMax, counted))
-    }
-
-    /// The queue for a priority; each queue spans a factor of the square root of two.
-    static func queue(for priority: Double) -> Int {
-        let isUpperHalf = priority.significand >= 1.414_213_562_373_095_1
-        let index = 2 * (Int(priority.exponent) - exponentMin) + (isUpperHalf ? 1 : 0)
-        return max(mainQueues.lowerBound, min(mainQueues.upperBound - 1, index))
     }
 }
 

@@ -62,7 +62,7 @@ import Testing
                 model = model.filter { !$0.value.isTagged }
             case 12: now += UInt32(random.next() % 5)
             case 13: tier.releaseRetired()
-            case 14: await tier.setCapacity(128 << 10 + Int(random.next() % (256 << 10)))
+            case 14: await tier.setCapacity(192 << 10 + Int(random.next() % (256 << 10)))
             default: Self.compare(tier, model, key, seed)
             }
             let usage = tier.usage()

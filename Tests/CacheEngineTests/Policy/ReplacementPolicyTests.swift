@@ -33,16 +33,49 @@ import Testing
 
     @Test func queuesKeepOrderAndKnowTheLeastTail() {
         let queues = SlotQueues(queueCount: 3, slotCount: 8)
-        for slot in 0..<4 { queues.push(slot, to: slot % 2, stamp: Double(10 + slot)) }
-        #expect(queues.queueOfLeastStamp(in: 0..<3)?.stamp == 10)
+        for slot in 0..<4 { queues.push(slot, to: slot % 2, mark(Double(10 + slot))) }
+        #expect(queues.least(in: 0..<3) { $1.stamp }.rank == 10)
         queues.remove(0)
-        #expect(queues.queueOfLeastStamp(in: 0..<3)?.stamp == 11)
+        #expect(queues.least(in: 0..<3) { $1.stamp }.rank == 11)
+        #expect(queues.least(in: 0..<3) { $1.time }.rank == 110)
         #expect(queues.tail(of: 0) == 2)
         #expect(queues.queue(of: 0) == nil)
         queues.remove(2)
         #expect(queues.tail(of: 0) == nil)
     }
 
+    private func mark(_ stamp: Double) -> SlotQueues.Mark {
+        SlotQueues.Mark(stamp: stamp, time: stamp * 10)
+    }
+
+    @Test func aDifferenceIsRoundedToEightDigits() {
+        #expect(RoundedDifference.zero.value == 0)
+        var random = SeededRandom(seed: 3)
+        for _ in 0..<10_000 {
+            let scale = Double(UInt64(1) << (random.next() % 40)) / 1024
+            let exact = (Double(random.next() % 2_000_001) / 1_000_000 - 1) * scale
+            let value = RoundedDifference(exact).value
+            #expect(abs(value - exact) <= abs(exact) / 256, "\(exact), \(value)")
+        }
+    }
+
+    /// Those of an older slot's newer neighbours leave one after the other, in either order.
+    @Test(arguments: [false, true]) func removalsInOrderDoNotMoveOtherMarks(newestFirst: Bool) {
+        let count = 20_000
+        let queues = SlotQueues(queueCount: 1, slotCount: count)
+        for slot in 0..<count { queues.push(slot, to: 0, mark(Double(slot * 3))) }
+        let leaving = 1..<(count - 100)
+        for slot in leaving { queues.remove(newestFirst ? count - 100 - slot : slot) }
+        queues.remove(0)
+        for slot in (count - 100)..<count {
+            let tail = queues.tailMark(of: 0)
+            #expect(abs(tail.stamp - Double(slot * 3)) < Double(count * 3) / 100)
+            #expect(queues.tail(of: 0) == slot)
+            queues.remove(slot)
+        }
+    }
+
+    /// A difference is rounded, and a removal joins two; so the marks agree nearly.
     @Test(arguments: 1...64 as ClosedRange<UInt64>)
     func queuesAgreeWithOnesThatKeepEveryStamp(seed: UInt64) {
         var random = SeededRandom(seed: seed)
@@ -58,7 +91,7 @@ import Testing
                 model[queue].removeAll { $0.slot == slot }
             } else {
                 let queue = [0, 15, 16, 93][Int(random.next() % 4)]
-                queues.push(slot, to: queue, stamp: age)
+                queues.push(slot, to: queue, mark(age))
                 model[queue].append((slot, age))
             }
             if random.next() % 256 == 0 {
@@ -70,8 +103,11 @@ import Testing
                 model = model.map { held in held.map { (Int(newSlots[$0.slot]), $0.stamp) } }
             }
             let doubtful = model.indices.first { queue in
-                let (held, tail) = (model[queue], queues.tailStamp(of: queue))
-                let isSame = held.first.map { abs(tail - $0.stamp) < 1e-3 } ?? (tail == .infinity)
+                let (held, tail) = (model[queue], queues.tailMark(of: queue))
+                let isSame =
+                    held.first.map {
+                        abs(tail.stamp - $0.stamp) < 12 && abs(tail.time - 10 * $0.stamp) < 120
+                    } ?? (tail.stamp == .infinity)
                 return !isSame || queues.tail(of: queue) != held.first?.slot
                     || zip(held, held.dropFirst()).contains { older, newer in
                         queues.newer(than: older.slot) != newer.slot
@@ -79,10 +115,10 @@ import Testing
             }
             #expect(doubtful == nil, "queue \(doubtful ?? 0), step \(step)")
             // Queue 93 is outside the range.
-            let least = (0..<93).map { queues.tailStamp(of: $0) }.min()
-            let found = queues.queueOfLeastStamp(in: 0..<93)
-            #expect(found?.stamp ?? .infinity == least, "step \(step)")
-            #expect(found.map { queues.tailStamp(of: $0.queue) } == found?.stamp)
+            let least = (0..<93).map { queues.tailMark(of: $0).stamp }.min()
+            let found = queues.least(in: 0..<93) { $1.stamp }
+            #expect(found.rank == least, "step \(step)")
+            #expect(found.queue.map { queues.tailMark(of: $0).stamp } ?? .infinity == found.rank)
         }
     }
 
@@ -91,7 +127,9 @@ import Testing
         let shared = SharedPolicyState(objective: .balanced, capacityBytes: capacityBytes)
         let trial = GateTrial(shared: shared)
         var random = SeededRandom(seed: 7)
-        for _ in 0..<1_000_000 { trial.note(random.next(), chargeBytes: 160) }
+        for _ in 0..<1_000_000 {
+            trial.note(random.next(), chargeBytes: 160, mayCompute: true) { nil }
+        }
         let keys = (0..<100_000).map { _ in random.next() }
         let before = keys.count { trial.isSampled($0) }
         trial.setCapacity(capacityBytes / 64)
@@ -111,7 +149,11 @@ import Testing
             let share = Double(random.next() % 1_000) / 1_000
             let object = step / 5 - Int(share * share * share * 4_000)
             guard object >= 0 else { continue }
-            trial.note(UInt64(object) &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge)
+            trial.note(
+                UInt64(object) &* 0x9E37_79B9_7F4A_7C15,
+                chargeBytes: charge,
+                mayCompute: true
+            ) { nil }
         }
         let isOn = shared.gateIsOn.load(ordering: .relaxed)
         #expect(!isOn)
@@ -128,7 +170,9 @@ import Testing
         var freeSteps = 0
         for _ in 0..<steps {
             let object = random.next() % 8_000
-            trial.note(object &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge)
+            trial.note(object &* 0x9E37_79B9_7F4A_7C15, chargeBytes: charge, mayCompute: true) {
+                nil
+            }
             shared.gateIsOn.store(false, ordering: .relaxed)
             if shared.promotesFreely { freeSteps += 1 }
         }
