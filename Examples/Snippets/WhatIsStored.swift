@@ -30,7 +30,7 @@ enum Storing {
         var configuration = HTTPCache.Configuration()
         configuration.caching.heuristic = nil
         configuration.caching.maximumLifetime = .seconds(86_400)
-        configuration.caching.negativeLifetimes = [404: .seconds(10), 410: .seconds(3_600)]
+        configuration.caching.statusLifetimes = [404: .seconds(10), 410: .seconds(3_600)]
         return configuration
     }
 

@@ -151,7 +151,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     public override func removeCachedResponses(since date: Date) {
         let seconds = Self.seconds(date)
         BlockingCall.wait { [cache] in
-            _ = try? await cache.removeAll(in: .storedAfter(seconds: seconds))
+            _ = try? await cache.removeAll(in: .storedAfter(unixSeconds: seconds))
         }
     }
 
@@ -159,7 +159,7 @@ public final class EngineURLCache: URLCache, @unchecked Sendable {
     public func removeCachedResponses(before date: Date) {
         let seconds = Self.seconds(date)
         BlockingCall.wait { [cache] in
-            _ = try? await cache.removeAll(in: .storedBefore(seconds: seconds))
+            _ = try? await cache.removeAll(in: .storedBefore(unixSeconds: seconds))
         }
     }
 

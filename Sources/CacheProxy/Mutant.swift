@@ -60,6 +60,11 @@ enum Mutant: String {
     case triesDeadAddressesFirst
     case closesClientsThatBegin
     case staysAboveALowerLimit
+    case cutsSteadyReaders
+    case blamesOriginsThatReadSlowly
+    case keepsClientsThatDrip
+    case blamesOriginsForTheEnd
+    case endsAnyTrial
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -33,10 +33,13 @@ extension ProxyService {
             let isAnother = Mutant.forgetsConnectionsInUse.isOn
             upstream = Self.upstream(curl, isAnother ? ConnectionBudget(curl.connections) : budget)
         }
-        pool.replace(new.origins, upstream: upstream)
-        var settings = Self.serverConfiguration(applied)
-        settings.name = configuration.name
-        server.configure(settings)
+        pool.replace(new.origins, upstream: upstream, host: new.originHost)
+        ignored.replace(applied.ignoredParameters)
+        applied.name = configuration.name
+        server.configure(Self.serverConfiguration(applied))
+        if let admin, let address = applied.admin {
+            admin.configure(Self.adminConfiguration(applied, at: address))
+        }
         var left = Self.fixedOptions.filter { $0.differs(configuration, new) }.map(\.name)
         if applied.proxyPeers != new.proxyPeers { left.append("proxy-protocol-from") }
         return left
@@ -86,6 +89,7 @@ extension ProxyService {
         // origins was set from the old one.
         .init("connect-timeout") { $1.connectTimeOfAll > $0.connectTimeOfAll },
         .init("set-cookie", \.cookies), .init("grace", \.grace),
+        .init("stale-on-failure", \.staleOnFailure), .init("lifetime", \.lifetimes),
         .init("condition-miss", \.conditionMiss),
         .init("ignore-client-no-cache", \.ignoresClientCacheControl),
     ]

@@ -12,11 +12,13 @@ final class ProxyService: Sendable {
     let pool: OriginPool
     /// The configuration with the options that were changed while the proxy runs.
     let current: Mutex<ProxyConfiguration>
+    /// The parameters that requests do not have, as the last reload left them.
+    let ignored: CurrentParameters
     /// The connections in use to origins, whatever the configuration they were made under.
     let budget: ConnectionBudget
     let desk: AdminDesk
     let server: ProxyServer
-    private let admin: ProxyServer?
+    let admin: ProxyServer?
     private let upkeep: Task<Void, Never>
 
     /// Opens the cache and listens.
@@ -48,14 +50,17 @@ final class ProxyService: Sendable {
     ) async throws {
         self.configuration = configuration
         current = Mutex(configuration)
+        ignored = CurrentParameters(configuration.ignoredParameters)
         self.budget = budget ?? ConnectionBudget(Self.curlConfiguration(configuration).connections)
         pool = OriginPool(
             configuration.origins,
             name: configuration.name,
             upstream: upstream,
+            host: configuration.originHost,
             report: ProxyProgram.say
         )
         var engine = Self.engineConfiguration(configuration, clock)
+        engine.requestURL = { [ignored] in ignored.removed(from: $0) }
         adjust(&engine)
         let token = try configuration.purgeTokenFile.map(ConfigurationReader.token)
         cache = try await HTTPCache(
@@ -67,12 +72,10 @@ final class ProxyService: Sendable {
         var started: ProxyServer?
         do {
             started = try configuration.admin.map { [desk] address in
-                var settings = ServerConfiguration(address: address, name: configuration.name)
-                settings.purging = .answered
-                settings.connectionsMax = 256
-                // It drains last: its idle connections keep nothing waiting.
-                settings.timeouts.drainIdle = .zero
-                return try ProxyServer(settings, responder: desk)
+                try ProxyServer(
+                    ProxyService.adminConfiguration(configuration, at: address),
+                    responder: desk
+                )
             }
             admin = started
             server = try ProxyServer(
@@ -176,6 +179,8 @@ final class ProxyService: Sendable {
         engine.caching.cookies = configuration.cookies
         engine.caching.staleWhileRevalidate = configuration.grace
         engine.caching.staleIfError = configuration.grace
+        engine.caching.staleOnDisconnect = configuration.staleOnFailure
+        engine.caching.statusLifetimes = configuration.lifetimes
         engine.caching.conditionMiss = configuration.conditionMiss
         engine.caching.requestDirectives =
             configuration.ignoresClientCacheControl ? .ignore : .honour
@@ -232,10 +237,26 @@ final class ProxyService: Sendable {
         // Most of the drain's time is for running responses.
         server.timeouts.drainIdle = min(server.timeouts.drainIdle, configuration.drainTime / 4)
         server.tags = configuration.tags
+        server.ignoredParameters = configuration.ignoredParameters
+        server.encodings = configuration.encodings
         server.fieldNames = configuration.fieldNames
         server.forwarded = configuration.forwarded
         server.proxyPeers = configuration.proxyPeers
         server.wire.contentBytesMax = configuration.contentMax.bytes
         return server
+    }
+
+    /// The settings of the administration: a purge names the key that a client's request has.
+    static func adminConfiguration(
+        _ configuration: ProxyConfiguration,
+        at address: ListenAddress
+    ) -> ServerConfiguration {
+        var admin = ServerConfiguration(address: address, name: configuration.name)
+        admin.purging = .answered
+        admin.ignoredParameters = configuration.ignoredParameters
+        admin.connectionsMax = 256
+        // It drains last: its idle connections keep nothing waiting.
+        admin.timeouts.drainIdle = .zero
+        return admin
     }
 }

@@ -142,6 +142,9 @@ extension FaultyFileSystem {
             let number = try self.file(file)
             guard !plan.isReadOnly else { throw .readOnly }
             if let path = plan.unwritable, names[path] == number { throw .inputOutput }
+            if let path = plan.unwritableStart, names[path] == number, offset == 0 {
+                throw .inputOutput
+            }
             if let full = plan.unwritableBytes, full.overlaps(offset..<offset + bytes.count) {
                 throw .noSpace
             }

@@ -37,6 +37,8 @@ package final class FaultyFileSystem: FileSystem {
         package var isReadOnly = false
         /// The path of a file that the device cannot write.
         package var unwritable: String?
+        /// The path of a file of which the device cannot write the first byte.
+        package var unwritableStart: String?
         /// The bytes of every file for which the device has no room.
         package var unwritableBytes: Range<Int>?
         /// The paths of files that this process may not open.
@@ -67,12 +69,24 @@ package final class FaultyFileSystem: FileSystem {
     }
 
     private let beforeNextRead = Mutex<(@Sendable () -> Void)?>(nil)
+    private let beforeReads = Mutex<(@Sendable () -> Void)?>(nil)
+    private let beforeWrites = Mutex<(@Sendable () -> Void)?>(nil)
 
     // MARK: Control by a test
 
     /// Lets the next read that finds its bytes call `hook` first, on its own thread.
     package func stopNextRead(_ hook: @escaping @Sendable () -> Void) {
         beforeNextRead.withLock { $0 = hook }
+    }
+
+    /// Lets each read that may wait for the device call `hook` first, on its own thread.
+    package func stopReads(_ hook: (@Sendable () -> Void)?) {
+        beforeReads.withLock { $0 = hook }
+    }
+
+    /// Lets each write call `hook` first, on its own thread.
+    package func stopWrites(_ hook: (@Sendable () -> Void)?) {
+        beforeWrites.withLock { $0 = hook }
     }
 
     /// Ends the process: its files are closed, its locks are released and all its bytes remain.
@@ -186,6 +200,7 @@ package final class FaultyFileSystem: FileSystem {
         into bytes: UnsafeMutableRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int {
+        beforeReads.withLock { $0 }?()
         beforeNextRead.withLock { $0.take() }?()
         return try transfer { state throws(FileFault) in
             try state.read(file, into: bytes, at: offset)
@@ -210,7 +225,8 @@ package final class FaultyFileSystem: FileSystem {
         from bytes: UnsafeRawBufferPointer,
         at offset: Int
     ) throws(FileFault) -> Int {
-        try transfer { state throws(FileFault) in
+        beforeWrites.withLock { $0 }?()
+        return try transfer { state throws(FileFault) in
             try state.write(file, from: bytes, at: offset)
         }
     }
@@ -226,6 +242,14 @@ package final class FaultyFileSystem: FileSystem {
 
     package func size(_ file: OpenFile) throws(FileFault) -> Int {
         try change { state throws(FileFault) in state.files[try state.file(file)].bytes.count }
+    }
+
+    package func size(ofPath path: String) throws(FileFault) -> Int {
+        try change { state throws(FileFault) in
+            guard !state.links.contains(path) else { throw .link }
+            guard let number = state.names[path] else { throw .notFound }
+            return state.files[number].bytes.count
+        }
     }
 
     package func synchronize(_ file: OpenFile) throws(FileFault) {

@@ -79,8 +79,8 @@ struct StoreCheck: Sendable {
         ]
         let scopes: [RemovalScope] = [
             .tag("red"), .tag("blue"), .tag(""), .storageClass(.session), .storageClass(.pinned),
-            .storageClass(.permanent), .storedAfter(seconds: 300), .storedBefore(seconds: 300),
-            .everything,
+            .storageClass(.permanent), .storedAfter(unixSeconds: 300),
+            .storedBefore(unixSeconds: 300), .everything,
         ]
         var faults: [String] = []
         for scope in scopes {

@@ -43,7 +43,7 @@ struct StoreModel {
     private mutating func removeAll(_ store: any CacheStore) async throws {
         let scopes: [RemovalScope] = [
             .tag("tag 0"), .tag("tag 1"), .storageClass(.session),
-            .storedBefore(seconds: 1_050), .storedAfter(seconds: 1_100), .everything,
+            .storedBefore(unixSeconds: 1_050), .storedAfter(unixSeconds: 1_100), .everything,
         ]
         let scope = scopes.randomElement(using: &random) ?? .everything
         latest = latest.filter { !$0.value.entry.isCovered(by: scope) }

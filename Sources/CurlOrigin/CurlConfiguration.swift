@@ -30,7 +30,8 @@ public struct CurlConfiguration: Hashable, Sendable {
         ///
         /// If the request has its own limit, the shorter one applies.
         public var head: Duration?
-        /// The limit without a byte of content sent, or of body received while the reader waits.
+        /// The limit without a byte of content that the origin takes, or of body received while the
+        /// reader waits.
         public var idle: Duration?
         /// The limit until the end of the body.
         public var total: Duration?

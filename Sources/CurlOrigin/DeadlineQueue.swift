@@ -14,6 +14,7 @@ struct DeadlineQueue {
     private var heap: [Element] = []
 
     var first: Element? { heap.first }
+    var count: Int { heap.count }
 
     mutating func insert(_ element: Element) {
         heap.append(element)

@@ -19,6 +19,7 @@ enum Mutant: String {
     case keepsForStreams
     case countsTransfersOfOneConnection
     case reusesAuthenticatedConnections
+    case blamesServersThatReadSlowly
 
     var isOn: Bool {
         #if ENGINE_CHECKS

@@ -91,6 +91,9 @@ final class StartLine {
         mayHaveNext = true
     }
 
+    /// Whether the host's connections are known to carry many transfers.
+    func isMultiplexed(_ name: String) -> Bool { hosts[name]?.isMultiplexed ?? false }
+
     /// Takes the transfer that has waited longest of those that may begin.
     func next() -> (transfer: TransferID, place: Place)? {
         guard waiterCount > 0, mayHaveNext else { return nil }

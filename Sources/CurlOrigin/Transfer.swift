@@ -1,6 +1,7 @@
 internal import CCurl
 internal import CacheEngine
 internal import HTTPCaching
+import Platform
 
 /// One exchange as libcurl sees it: an easy handle, its upload source and its receiver.
 ///
@@ -15,8 +16,14 @@ final class Transfer {
     var deadlines: TransferDeadlines
     /// Whether the transfer waits or has begun.
     var place = StartLine.Place.uncounted
-    /// The time under which the transfer is in the deadline queue.
-    var queuedMoment = UInt64.max
+    /// The times under which the transfer is in the deadline queue.
+    var queued = QueuedMoments()
+    /// The socket of its connection, as far as libcurl has named it.
+    private var socket: Int32?
+    /// Whether the origin takes the bytes that the system holds, since libcurl took content.
+    private var progress = SendProgress()
+    /// The time of the next look at it; `UInt64.max` if the system holds nothing.
+    private(set) var lookMoment = UInt64.max
     private let clock: EventClock
     private let book: DeadlineBook
     private let startLine: StartLine
@@ -107,6 +114,39 @@ final class Transfer {
         return .failure(CurlFailure.error(kind, isSourceSilent: isSourceSilent))
     }
 
+    /// libcurl watches a socket for the transfer, or does so no more.
+    func note(_ socket: Int32, isWatched: Bool) {
+        if isWatched {
+            self.socket = socket
+        } else if self.socket == socket {
+            self.socket = nil
+        }
+    }
+
+    /// Returns the limit that the transfer has exceeded now.
+    func expired() -> TransferDeadlines.Kind? {
+        if clock.now >= lookMoment { noteTakenContent() }
+        return deadlines.expired(at: clock.now)
+    }
+
+    /// Lets the limit that runs begin anew if the origin has taken content that the system held.
+    ///
+    /// With HTTP/2 the bytes may belong to another transfer of the connection, and the origin tells
+    /// of each what it has taken.
+    private func noteTakenContent() {
+        lookMoment = .max
+        guard let upload, let socket, !startLine.isMultiplexed(request.connectionURL) else {
+            return
+        }
+        let hasAdvanced = progress.hasAdvanced(socket)
+        if progress.holdsBytes { lookMoment = clock.now + Self.lookNanoseconds }
+        guard hasAdvanced, !upload.isSourceSilent, !Mutant.blamesServersThatReadSlowly.isOn else {
+            return
+        }
+        deadlines.originTookContent(now: clock.now)
+        request.content.noteMovement()
+    }
+
     private func unpause(_ direction: Int32) {
         guard pauses & direction != 0 else { return }
         pauses &= ~direction
@@ -157,6 +197,10 @@ final class Transfer {
     }
 
     func fillUpload(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        if let socket {
+            progress.begin(socket)
+            lookMoment = clock.now + Self.lookNanoseconds
+        }
         switch upload?.fill(buffer) ?? .end {
         case .bytes(let count):
             deadlines.contentTaken(now: clock.now)
@@ -200,6 +244,8 @@ final class Transfer {
         return true
     }
 
+    /// The time between two looks at the bytes that the system holds.
+    private static let lookNanoseconds: UInt64 = 250_000_000
     /// The maximum number of times that one request is sent.
     private static let sendCountMax = 2
     /// The age at which a connection takes no other request: its host may have moved.

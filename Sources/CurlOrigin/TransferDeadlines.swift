@@ -72,9 +72,19 @@ package struct TransferDeadlines: Sendable {
         progressed(now: now)
     }
 
-    /// The origin has the whole content; its time to respond begins.
+    /// The whole content was taken to be sent; the origin's time to respond begins.
     package mutating func contentEnded(now: UInt64) {
         if phase == .uploading { enter(.awaiting, for: headNanoseconds, now: now) }
+    }
+
+    /// The origin has taken content that the system held: the limit for the content begins anew, or
+    /// that for the head after it.
+    package mutating func originTookContent(now: UInt64) {
+        switch phase {
+        case .uploading: enter(.uploading, for: idleNanoseconds, now: now)
+        case .awaiting: enter(.awaiting, for: headNanoseconds, now: now)
+        case .unsent, .arriving: break
+        }
     }
 
     package mutating func headArrived(now: UInt64) {

@@ -159,19 +159,17 @@ final class TransferTable {
         var left: Int32 = 0
         while let message = curl_multi_info_read(multi, &left) {
             let code = ccurl_message_result(message)
-            guard let easy = ccurl_message_transfer(message), let context = ccurl_private(easy)
+            guard let easy = ccurl_message_transfer(message), let transfer = Self.transfer(of: easy)
             else { continue }
-            let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
             end(transfer, transfer.outcome(code))
         }
     }
 
     private func endExpired() {
         for due in book.takeDue(now: clock.now) {
-            guard let transfer = transfers[due.transfer], transfer.queuedMoment == due.moment
+            guard let transfer = transfers[due.transfer], transfer.queued.remove(due.moment)
             else { continue }
-            transfer.queuedMoment = .max
-            if let kind = transfer.deadlines.expired(at: clock.now) {
+            if let kind = transfer.expired() {
                 end(transfer, transfer.failure(kind))
             } else {
                 book.note(transfer)
@@ -200,8 +198,9 @@ final class TransferTable {
     // The callbacks get an unretained pointer to the table. This is sound: the multi handle is
     // cleaned up by `tearDown`, a method of the table.
 
-    private static let onSocket: curl_socket_callback = { _, socket, what, context, _ in
+    private static let onSocket: curl_socket_callback = { easy, socket, what, context, _ in
         guard let table = table(context) else { return 0 }
+        if let easy { transfer(of: easy)?.note(socket, isWatched: what != CURL_POLL_REMOVE) }
         switch what {
         case CURL_POLL_IN: table.poller.watch(socket, for: .readable)
         case CURL_POLL_OUT: table.poller.watch(socket, for: .writable)
@@ -216,6 +215,11 @@ final class TransferTable {
         table.curlMoment =
             milliseconds < 0 ? .max : table.clock.now &+ UInt64(milliseconds) * 1_000_000
         return 0
+    }
+
+    /// The transfer of a handle; `nil` for a handle that libcurl has made for itself.
+    private static func transfer(of easy: UnsafeMutableRawPointer) -> Transfer? {
+        ccurl_private(easy).map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
     }
 
     private static func table(_ context: UnsafeMutableRawPointer?) -> TransferTable? {

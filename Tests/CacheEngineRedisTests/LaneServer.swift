@@ -32,8 +32,10 @@ final class LaneServer: ModelServer {
         var limits: [Duration] = []
     }
 
-    let model = ModelRedis(TestClock())
+    let model: ModelRedis
     private let state = Mutex(State())
+
+    init(_ clock: TestClock = TestClock()) { model = ModelRedis(clock) }
 
     /// Holds a lane back from the first command on that `isFirst` names.
     func hold(_ lane: RedisLane, from isFirst: @escaping @Sendable ([[UInt8]]) -> Bool) {

@@ -139,7 +139,7 @@ struct Machine: Sendable {
 
     /// Purges targets together; if they are sent again, the log has some of them twice.
     func purge(_ targets: [PurgeTarget]) async throws {
-        _ = try await repeated { try await cache.purge(targets, isSoft: false).sharing?.get() }
+        _ = try await repeated { try await cache.purge(targets).receipt }
     }
 
     private func repeated(

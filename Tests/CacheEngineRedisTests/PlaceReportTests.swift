@@ -67,7 +67,8 @@ import Testing
         let bulk = { (text: String) in RESPValue.bulk(Array(text.utf8)) }
         let reply = RESPValue.array([bulk("m"), bulk(report.text), bulk("x"), bulk("later")])
         let reports = try #require(PlaceReports(reply))
-        #expect(reports.reports == [report] && reports.unreadableCount == 1)
+        #expect(reports.reports == [report])
+        #expect(reports.unreadable == [Array("x".utf8): Array("later".utf8)])
         let reach = reports.reach(of: FleetPosition(2, 10), in: Self.log, at: Self.now)
         #expect(reach == FleetReach(machines: 2, applied: 1))
         #expect(reports.gone(at: Self.now).isEmpty)
@@ -76,5 +77,27 @@ import Testing
         #expect(PlaceReports(.array([.integer(1), bulk("")])) == nil)
         #expect(PlaceReports(.nilBulk) == nil)
         #expect(PlaceReports(.array([])) == PlaceReports())
+    }
+
+    /// A later version writes its own form of reports.
+    @Test func fieldWithoutAReportCountsUntilItStays() {
+        let second: UInt64 = 1_000_000_000
+        let (still, moving) = (Array("still".utf8), Array("moving".utf8))
+        var known = UnreadableReports()
+        for moment in 0...20 as ClosedRange<UInt64> {
+            var reports = PlaceReports()
+            reports.unreadable = [still: Array("v2".utf8), moving: Array("v2 \(moment)".utf8)]
+            let gone = known.sift(&reports, nowNanoseconds: moment * second)
+            #expect(gone == (moment < 10 ? [] : [still]))
+            let names = moment < 10 ? [still, moving] : [moving]
+            #expect(Set(reports.unreadable.keys) == Set(names))
+        }
+        // It is written again after it had been away.
+        var none = PlaceReports()
+        #expect(known.sift(&none, nowNanoseconds: 21 * second).isEmpty)
+        var again = PlaceReports()
+        again.unreadable = [still: Array("v2".utf8)]
+        #expect(known.sift(&again, nowNanoseconds: 22 * second).isEmpty)
+        #expect(again.unreadable.count == 1)
     }
 }

@@ -113,6 +113,7 @@ struct PurgeLogTests {
             ("tag", { _ = try await here.purge(tag: "tag1") }),
             ("all", { _ = try await here.removeAll() }),
             ("markStale", { _ = try await here.markStale(request) }),
+            ("markVariantStale", { _ = try await here.markVariantStale(request) }),
             ("markStale tag", { try await here.markStale(tagged: "all") }),
             ("soft all", { _ = try await here.purge(.everything, isSoft: true) }),
         ]

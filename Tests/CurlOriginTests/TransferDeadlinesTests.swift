@@ -52,6 +52,30 @@ import Testing
         #expect(deadlines.expired(at: 14 * second) == .upload)
     }
 
+    /// A system holds megabytes, and tells only much later that an origin reads them.
+    @Test func originThatTakesWhatTheSystemHoldsIsNotLate() {
+        let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
+        var deadlines = TransferDeadlines(.init(limits), head: nil, now: 0)
+        let unsent = deadlines.next
+        deadlines.originTookContent(now: second)
+        #expect(deadlines.next == unsent)
+        deadlines.sent(hasContent: true, now: 0)
+        for moment in 1...9 as ClosedRange<UInt64> {
+            deadlines.originTookContent(now: moment * second)
+            #expect(deadlines.expired(at: (moment + 2) * second - 1) == nil)
+            #expect(deadlines.expired(at: (moment + 2) * second) == .upload)
+        }
+        deadlines.contentEnded(now: 9 * second)
+        for moment in 10...19 as ClosedRange<UInt64> {
+            deadlines.originTookContent(now: moment * second)
+            #expect(deadlines.expired(at: (moment + 5) * second - 1) == nil)
+            #expect(deadlines.expired(at: (moment + 5) * second) == .head)
+        }
+        deadlines.headArrived(now: 20 * second)
+        deadlines.originTookContent(now: 21 * second)
+        #expect(deadlines.expired(at: 22 * second) == .idle)
+    }
+
     /// A response may come before the end of the content; both then continue.
     @Test func contentTakenBehindTheHeadIsProgress() {
         let limits = CurlConfiguration.Deadlines(head: .seconds(5), idle: .seconds(2))
@@ -99,6 +123,44 @@ import Testing
         let limits = CurlConfiguration.Deadlines(head: limit, total: limit)
         let deadlines = TransferDeadlines(.init(limits), head: nil, now: second)
         _ = deadlines.expired(at: second)
+    }
+
+    /// Each pause of an upload ends the looks at its socket, and the next content begins them.
+    @Test func pausesOfAnUploadLeaveNothingInTheQueue() {
+        let book = DeadlineBook()
+        let id = TransferID(number: 1)
+        var queued = QueuedMoments()
+        var looks = 0
+        for round in 0..<500 as Range<UInt64> {
+            let start = round * second
+            let deadline = start + 60 * second
+            book.note(id, deadline: deadline, look: start + second / 4, in: &queued)
+            #expect(book.next <= start + second / 4)
+            for due in book.takeDue(now: start + second / 2) where queued.remove(due.moment) {
+                looks += 1
+                book.note(id, deadline: deadline, look: .max, in: &queued)
+            }
+            #expect(book.count == 1)
+            #expect(book.next <= deadline)
+        }
+        #expect(looks >= 500)
+        let isStillQueued = queued.remove(1)
+        #expect(!isStillQueued)
+    }
+
+    @Test func lookAndDeadlineAtOneMomentAreOne() {
+        let book = DeadlineBook()
+        let id = TransferID(number: 1)
+        var queued = QueuedMoments()
+        book.note(id, deadline: second, look: second, in: &queued)
+        // Moments that have moved back leave the elements where they are; earlier ones do not.
+        book.note(id, deadline: 2 * second, look: 2 * second, in: &queued)
+        #expect(book.count == 2)
+        let due = book.takeDue(now: second)
+        #expect(due.map { queued.remove($0.moment) } == [true, false])
+        book.note(id, deadline: 9 * second, look: .max, in: &queued)
+        book.note(id, deadline: 5 * second, look: .max, in: &queued)
+        #expect(book.next == 5 * second)
     }
 
     @Test(arguments: 0..<64)

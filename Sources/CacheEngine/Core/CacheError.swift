@@ -43,7 +43,7 @@ public struct CacheError: Error, Hashable, Sendable {
         public static let directoryForeign = Code(description: "directoryForeign")
         /// A file operation failed.
         public static let storageFailed = Code(description: "storageFailed")
-        /// The application's store did not return in time.
+        /// The application's store, or the disk, did not return in time.
         public static let storageTimedOut = Code(description: "storageTimedOut")
         /// A purge was applied on this machine, and the log of the fleet has not confirmed it.
         public static let purgeNotShared = Code(description: "purgeNotShared")
@@ -78,6 +78,12 @@ extension CacheError: CustomStringConvertible {
 extension CacheError {
     /// The cache is closing.
     static let cacheShutDown = CacheError(.shutDown, detail: "The cache has been shut down")
+
+    /// The fetch for one request alone has told it nothing, which no step of a fetch does.
+    static let nothingTold = CacheError(
+        .originFailed,
+        detail: "The fetch ended without a response or an error; report this fault of the cache"
+    )
 
     static func misbehaved(_ detail: String) -> CacheError {
         CacheError(.originMisbehaved, detail: detail)

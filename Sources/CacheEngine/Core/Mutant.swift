@@ -60,6 +60,9 @@ enum Mutant: String {
     case unlinksInAnyDirectory
     case ignoresTheLock
     case writesBehindItsEnd
+    case waitsDespiteCancellation
+    case waitsForTheLane
+    case waitsWhateverHangs
     case takesRefusalsForAbsence
     case missesReplacedBodies
     case decompressesAnySize
@@ -89,6 +92,8 @@ enum Mutant: String {
     case staysFailed
     case believesEveryUnlink
     case stopsAtOneBody
+    case keepsUnwritableSegments
+    case stopsAtAClosedShard
     case believesLostHeaders
     case usesEachNodeOnce
 
@@ -103,6 +108,7 @@ enum Mutant: String {
     case continuesUnseen
     case overlooksForbiddenFiles
     case believesEveryNumber
+    case believesEveryPlace
 
     // Flights
     case electsNobody
@@ -111,6 +117,7 @@ enum Mutant: String {
     case sharesUnshareable
     case permitsLateLeaders
     case joinsOutdatedFlights
+    case endsFlightsInTheirTime
     case sharesRemovedTags
     case retiresForAnyTag
     case refreshesBesideABody
@@ -134,6 +141,8 @@ enum Mutant: String {
     case waitsForStillReaders
     case writesForDoneReaders
     case waitsForSilentOrigins
+    case blamesTheOriginForTheDisk
+    case tellsTheCommonLimit
     case joinsFarParts
     case runsAheadOfSlowReaders
     case holdsUpTheStoreForEver
@@ -159,6 +168,7 @@ enum Mutant: String {
     // Tiers
     case promotesWhatWasReplaced
     case storesWhatWasRemoved
+    case outlivesEarlierRemovals
     case storesOlderAnswers
     case storesOlderVariants
     case marksArrivalsLate
@@ -169,6 +179,10 @@ enum Mutant: String {
     case hidesRecordsLate
     case givesUpForOneClient
     case replacesWhatIsNewerOnDisk
+    case looksForTheWholeTime
+    case leavesTheUnseen
+    case takesSilenceForAbsence
+    case waitsForTheDisk
     case letsWritersGoOn
     case forgetsLateReaders
     case ledgerIgnoresTags
@@ -185,6 +199,7 @@ enum Mutant: String {
     case keepsTheOutdated
     case endsByErrors
     case endsWhatIsStale
+    case endsNewerByRefusal
     case letsLateRefusalsRemove
     case keepsNamedFields
     case storesOverlongBodies

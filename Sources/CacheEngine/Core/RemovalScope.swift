@@ -6,10 +6,26 @@ public enum RemovalScope: Sendable {
     case tag(String)
     /// The entries of one storage class.
     case storageClass(StorageClass)
-    /// The entries stored in that second or later.
-    case storedAfter(seconds: Int64)
-    /// The entries stored before that second.
-    case storedBefore(seconds: Int64)
+    /// The entries stored in that second of Unix time, counted from 1970, or later: that second is
+    /// included.
+    ///
+    /// The removal of the entries that were stored within the last hour:
+    ///
+    /// ```swift
+    /// let now = Int64(Date().timeIntervalSince1970)
+    /// try await cache.removeAll(in: .storedAfter(unixSeconds: now - 3_600))
+    /// ```
+    case storedAfter(unixSeconds: Int64)
+    /// The entries stored before that second of Unix time, counted from 1970: that second is not
+    /// included.
+    ///
+    /// The removal of the entries that were stored more than an hour ago:
+    ///
+    /// ```swift
+    /// let now = Int64(Date().timeIntervalSince1970)
+    /// try await cache.removeAll(in: .storedBefore(unixSeconds: now - 3_600))
+    /// ```
+    case storedBefore(unixSeconds: Int64)
 }
 
 extension RemovalScope {

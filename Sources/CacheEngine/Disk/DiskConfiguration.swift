@@ -53,6 +53,16 @@ package struct DiskConfiguration: Sendable {
     package var bootID = Machine.bootID
     /// The pool of a simulation; `nil` for threads of the tier's own.
     package var pool: IOPool?
+    /// The nanoseconds after which a device that has not answered hangs; `DiskWatch` keeps the limit.
+    package var waitNanoseconds = UInt64.max
+    /// The nanoseconds after which a request goes on without the device, if that is earlier.
+    package var requestNanoseconds = UInt64.max
+    /// Starts a task of `DiskWatch`.
+    package typealias StartTask = @Sendable (_ body: @escaping @Sendable () async -> Void) -> Void
+    /// Starts the task that watches the waits, and gives it an owner.
+    package var startTask: StartTask = { body in Task { await body() } }
+    /// Starts a task that waits for a lane; the end of the cache must not cancel it.
+    package var startWork: StartTask = { body in Task { await body() } }
 
     package init(directory: String, capacityBytes: Int) {
         self.directory = directory

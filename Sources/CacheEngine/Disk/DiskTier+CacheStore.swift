@@ -29,10 +29,12 @@ extension DiskTier: CacheStore {
         in scope: RemovalScope,
         whenForgotten: () async -> Void
     ) async throws -> RemovalCount {
-        let forgetting = Result { try forgetAll(in: scope) }
+        let (removed, failure) = forgetAll(in: scope)
         await whenForgotten()
-        let removed = try forgetting.get()
-        try await confirmEverywhere()
+        // Also after a failure: the other shards write what they have removed, and notice that the
+        // directory is gone.
+        do { try await confirmEverywhere() } catch { throw failure ?? error }
+        if let failure { throw failure }
         // One shard after the other: together they would keep every thread of the pool. One segment a
         // step: what the shard has to write meanwhile waits for no more than that.
         if scope == .everything {
@@ -41,12 +43,22 @@ extension DiskTier: CacheStore {
         return removed
     }
 
-    /// Removes in every shard before any is confirmed: a failing device in one shard must not keep
-    /// the others' entries.
-    private func forgetAll(in scope: RemovalScope) throws -> RemovalCount {
+    /// Removes in every shard before any is confirmed: neither a failing device in one shard nor a
+    /// closed shard must keep the others' entries.
+    ///
+    /// Returns the first failure.
+    private func forgetAll(
+        in scope: RemovalScope
+    ) -> (removed: RemovalCount, failure: (any Error)?) {
         var removed = RemovalCount()
-        for shard in shards { removed = removed + (try shard.forgetAll(in: scope)) }
-        return removed
+        var failure: (any Error)?
+        for shard in shards {
+            do { removed = removed + (try shard.forgetAll(in: scope)) } catch {
+                failure = failure ?? error
+                if Mutant.stopsAtAClosedShard.isOn { break }
+            }
+        }
+        return (removed, failure)
     }
 
     package func usage() async -> StoreUsage {

@@ -105,7 +105,9 @@ extension DiskTier {
 
     /// Ensures that a restart cannot bring back a record older than the key's last change.
     ///
-    /// Waits only if such an older record may exist.
+    /// Waits only if such an older record may exist, and no longer than the limit. After that only a
+    /// kill of the process brings the older record back: until the change is written, the queue holds
+    /// it, and look-ups find it there.
     package func settle(_ hash: KeyHash) async throws {
         let shard = shard(hash)
         let isSynced = configuration.durability == .onRemoval
@@ -114,8 +116,10 @@ extension DiskTier {
             return (state.mayComeBack(hash.identity), state.queue.removalCount > 0)
         }
         guard mayComeBack else { return }
-        if isSynced, isRemoval { return try await shard.confirmRemovals() }
-        try await shard.writeOut()
+        try await watch.call {
+            if isSynced, isRemoval { return try await shard.confirmRemovals() }
+            try await shard.writeOut()
+        }
     }
 }
 

@@ -22,6 +22,8 @@ package final class DiskTier: Sendable {
     private let directory: DiskDirectory
     private let positionTrust: FleetPositionTrust
     private let pool: IOPool
+    /// The limit of all waits for the device.
+    let watch: DiskWatch
     /// The same in every shard while it is unlocked.
     private let presentCapacity: Mutex<Int>
 
@@ -30,13 +32,15 @@ package final class DiskTier: Sendable {
         _ directory: DiskDirectory,
         _ shards: [DiskShard],
         _ recovery: RecoveryReport,
-        _ pool: IOPool
+        _ pool: IOPool,
+        _ watch: DiskWatch
     ) {
         self.configuration = configuration
         self.directory = directory
         self.shards = shards
         self.recovery = recovery
         self.pool = pool
+        self.watch = watch
         positionTrust = FleetPositionTrust(configuration)
         presentCapacity = Mutex(configuration.capacityBytes)
         hasher = KeyHasher(seed: directory.manifest.seed)
@@ -77,7 +81,8 @@ package final class DiskTier: Sendable {
         }
         let directory = try opened.get()
         let faults = DiskFaults(clock: clock, report: onFault)
-        let shards = makeShards(configuration, directory, volume, pool, clock, faults)
+        let watch = DiskWatch(configuration, clock: clock, faults: faults)
+        let shards = makeShards(configuration, directory, volume, pool, clock, faults, watch)
         var report = RecoveryReport()
         do {
             report = try await recover(shards)
@@ -88,7 +93,7 @@ package final class DiskTier: Sendable {
         report.notes = directory.notes + report.notes
         noteMissingFiles(configuration, directory.manifest, in: &report)
         for note in report.notes { onFault(CacheError(.storageFailed, detail: note), true) }
-        let tier = DiskTier(configuration, directory, shards, report, pool)
+        let tier = DiskTier(configuration, directory, shards, report, pool, watch)
         for shard in shards { shard.perform(shard.state.withLock { $0.wakeAfterChange() }) }
         return tier
     }
@@ -108,7 +113,8 @@ package final class DiskTier: Sendable {
         _ volume: Volume,
         _ pool: IOPool,
         _ clock: any CacheClock,
-        _ faults: DiskFaults
+        _ faults: DiskFaults,
+        _ watch: DiskWatch
     ) -> [DiskShard] {
         let manifest = directory.manifest
         let share = DiskGeometry.shareBytes(
@@ -149,6 +155,7 @@ package final class DiskTier: Sendable {
                 ledger: ledger(configuration, manifest, shareBytes: share),
                 clock: clock,
                 faults: faults,
+                watch: watch,
                 root: directory
             )
         }
@@ -286,13 +293,21 @@ package final class DiskTier: Sendable {
     /// Reads and waits for the device; concurrent readers of one key share one read.
     ///
     /// If too many reads wait, a read that `mayRefuse` returns `.mustWait`, and any other one is done
-    /// on the shard's lane. A miss proves that there is no entry.
+    /// on the shard's lane. A read that the device does not return within `seconds`, if given, or the
+    /// limit, or before its task is cancelled, returns `.mustWait`. A miss proves that there is no
+    /// entry.
     package func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        mayRefuse: Bool = true
+        mayRefuse: Bool = true,
+        withinSeconds seconds: Double? = nil
     ) async -> ReadResult {
-        await shard(hash).readWaiting(hash, key: key, mayRefuse: mayRefuse)
+        await shard(hash).readWaiting(
+            hash,
+            key: key,
+            mayRefuse: mayRefuse,
+            untilNanoseconds: watch.end(ofWaitWithinSeconds: seconds)
+        )
     }
 
     // MARK: Large bodies
@@ -312,7 +327,7 @@ package final class DiskTier: Sendable {
         let shard = shard(hash)
         // A body of unknown length has at least one byte.
         try shard.checkBody(bytes: expectedBytes ?? 1)
-        return try await shard.beginBody(expectedBytes: expectedBytes)
+        return try await watch.call { try await shard.beginBody(expectedBytes: expectedBytes) }
     }
 
     // MARK: Control

@@ -74,11 +74,9 @@ extension HTTPCache {
         try await desk.sharing(desk.scope(of: request)) { try await removal.removeVariant(request) }
     }
 
-    /// Ends the stored response that a fetched one replaces, on this machine alone, because no caller
-    /// stores the fetched one.
+    /// Ends the stored response that a fetched one replaces, because no caller stores the fetched one.
     package func endReplaced(by pending: PendingStore, for request: CacheRequest) async {
-        guard pending.endsReplaced else { return }
-        _ = try? await removal.removeVariant(request)
+        await manual.endReplaced(by: pending, for: request)
     }
 
     /// Removes all entries that carry the tag; `purge(_:isSoft:waitingFor:)` does the same, and
@@ -113,11 +111,42 @@ extension HTTPCache {
         isSoft: Bool = false,
         waitingFor wait: PurgeWait = .log
     ) async throws -> PurgeReport {
-        try await desk.purge([target], isSoft: isSoft, waitingFor: wait).report()
+        try await purge([target], isSoft: isSoft, waitingFor: wait)
     }
 
-    /// Purges several targets; they travel to the log together.
-    package func purge(
+    /// Removes or, if `isSoft`, makes stale what the targets name, here and on all machines of the
+    /// fleet.
+    ///
+    /// One call costs less than a call for each target: the removals of tags share walks over the
+    /// memory, and all targets travel to the log together and share one receipt. Otherwise each is
+    /// purged as if it came alone.
+    ///
+    /// ```swift
+    /// let report = try await cache.purge([.tag("user:42"), .tag("prices"), .request(request)])
+    /// print(report.entries, "entries were removed")
+    /// ```
+    ///
+    /// The targets are checked before anything is purged. After that they do not depend on each
+    /// other: if the storage fails at one, all others are applied, all travel to the log, and then
+    /// the first failure is thrown. An entry that two of them name counts once. An empty array
+    /// purges nothing, and its report has no receipt.
+    ///
+    /// - Throws: `CacheError`; its code is `.requestInvalid`, and nothing was purged, if there are
+    ///   more than 1,024 targets, if a URL is invalid, or if no entry can carry a tag. It is
+    ///   `.purgeNotShared` if all targets were applied here and the log has not confirmed them: it
+    ///   may have some of them, and the same call can be repeated.
+    @discardableResult
+    public func purge(
+        _ targets: [PurgeTarget],
+        isSoft: Bool = false,
+        waitingFor wait: PurgeWait = .log
+    ) async throws -> PurgeReport {
+        try await desk.purge(targets, isSoft: isSoft, waitingFor: wait).report()
+    }
+
+    /// Purges as `purge(_:isSoft:waitingFor:)` does, and returns the failure of the log beside the
+    /// number of entries.
+    package func attemptPurge(
         _ targets: [PurgeTarget],
         isSoft: Bool,
         waitingFor wait: PurgeWait = .log
@@ -150,20 +179,36 @@ extension HTTPCache {
         try await removeAll(in: .storageClass(.session))
     }
 
-    /// Makes the stored response to the request stale, as if its lifetime had ended.
+    /// Makes all stored variants of the request's resource stale, as if their lifetimes had ended.
     ///
-    /// Its next use asks the origin first. If the response or the policy lets it be served stale, as
-    /// `stale-while-revalidate` does, that use and those until the refresh has ended get the stale
-    /// response.
+    /// The next use of each asks the origin first. If the response or the policy lets it be served
+    /// stale, as `stale-while-revalidate` does, that use and those until the refresh has ended get
+    /// the stale response.
     ///
-    /// On the other machines of a fleet all variants become stale; `purge(_:isSoft:waitingFor:)` does
-    /// the same here.
+    /// On the other machines of a fleet all variants become stale, too. Variants in a custom store,
+    /// which would not keep the mark, are removed, and so is a response on disk that is not read
+    /// within a quarter of a second. `purge(_:isSoft:waitingFor:)` does the same, and returns the
+    /// receipt of a fleet.
     ///
     /// - Returns: Whether there was an entry.
     @discardableResult
     public func markStale(_ request: CacheRequest) async throws -> Bool {
         try await desk.sharing(desk.scope(of: request), isSoft: true) {
             try await removal.markStale(request)
+        }
+    }
+
+    /// Makes the one variant stale that the request selects, as if its lifetime had ended.
+    ///
+    /// The other machines of a fleet make all variants stale, and so does this one if the machines
+    /// share entries. All variants are removed if the disk does not return one that the request may
+    /// select within a quarter of a second, or if a look-up in a custom store fails.
+    ///
+    /// - Returns: Whether there was an entry.
+    @discardableResult
+    public func markVariantStale(_ request: CacheRequest) async throws -> Bool {
+        try await desk.sharing(desk.scope(of: request), isSoft: true) {
+            try await removal.markVariantStale(request)
         }
     }
 

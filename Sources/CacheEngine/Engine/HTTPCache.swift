@@ -150,7 +150,8 @@ public final class HTTPCache: Sendable {
     /// Ends all work, writes out every accepted entry, and releases the directory.
     ///
     /// Requests that wait fail with `.shutDown`. Work that does not end within
-    /// `HTTPCache.Configuration.maximumShutDownTime` is no longer waited for.
+    /// `HTTPCache.Configuration.maximumShutDownTime` is no longer waited for. A disk that hangs then
+    /// keeps its directory locked until it goes on.
     public func shutDown() async { await LifeCycle(services: services).shutDown() }
 
     /// Waits until the background work that runs now has ended.

@@ -38,7 +38,12 @@ public struct CollapsingOptions: Hashable, Sendable {
     /// While the origin is unreachable, the delay doubles up to 32 times this value.
     public var refreshBackOff = Duration.seconds(1.0)
     /// The time after which a flight without a head gives its key to a new flight.
-    public var maximumAge = Duration.seconds(60.0)
+    ///
+    /// The next request for the key then takes its place: what was sent is cancelled, also if the
+    /// origin would still answer it, and all that wait join the new flight. `nil`, the default, means
+    /// that no flight ends so: an attempt ends with the time of the request that was sent
+    /// (`OriginLimits.maximumHeadTime`).
+    public var maximumAge: Duration?
     /// How a flight without waiters is treated.
     public var abandoned = Abandoned.finish
 

@@ -19,6 +19,7 @@ final class FleetPresence: Sendable {
         var hasEnded = false
         /// Finished when the server has the last report before a question, or it is lost.
         var lastReport: Race<Void>?
+        var unreadable = UnreadableReports()
     }
 
     private let client: any FleetServer
@@ -95,12 +96,21 @@ final class FleetPresence: Sendable {
                 lane: .data
             ),
             // The server's own time: after a step of its clock, this machine's estimate is wrong.
-            let now = FleetTime.milliseconds(replies[1]),
-            let gone = PlaceReports(replies[0])?.gone(at: now), !gone.isEmpty
+            let now = FleetTime.milliseconds(replies[1]), var reports = PlaceReports(replies[0])
         else { return }
+        let unreadable = sift(&reports)
+        let gone = reports.gone(at: now)
+        guard !gone.isEmpty || !unreadable.isEmpty else { return }
         var removal = RESPCommand("HDEL", key: keys.machines)
         for machine in gone { removal.add(machine) }
+        for name in unreadable { removal.add(name) }
         _ = try? await client.send(removal, within: Self.replyLimit, lane: .data)
+    }
+
+    /// Leaves out the fields that no machine writes any more; returns their names.
+    private func sift(_ reports: inout PlaceReports) -> [[UInt8]] {
+        let now = surroundings.nowNanoseconds
+        return state.withLock { $0.unreadable.sift(&reports, nowNanoseconds: now) }
     }
 
     /// Removes this machine's report, so that no purge waits for it.
@@ -184,10 +194,11 @@ final class FleetPresence: Sendable {
             lane: .data
         )
         for case .error(let text) in replies { throw RedisError(reply: text, from: address) }
-        guard let reports = PlaceReports(replies[0]),
+        guard var reports = PlaceReports(replies[0]),
             let log = replies[1].elements?.first?.bytes.flatMap({ FleetPurge.ID($0) }),
             let now = FleetTime.milliseconds(replies[2])
         else { return nil }
+        _ = sift(&reports)
         return reports.reach(of: position, in: log, at: now)
     }
 }

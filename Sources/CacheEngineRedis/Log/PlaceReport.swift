@@ -61,8 +61,8 @@ extension PlaceReport {
 /// The reports of all machines.
 struct PlaceReports: Hashable, Sendable {
     var reports: [PlaceReport] = []
-    /// The number of fields that are no reports; a later version may have written them.
-    var unreadableCount = 0
+    /// The fields that are no reports, by their names; a later version may have written them.
+    var unreadable: [[UInt8]: [UInt8]] = [:]
 
     init() {}
 
@@ -70,13 +70,16 @@ struct PlaceReports: Hashable, Sendable {
     init?(_ reply: RESPValue) {
         guard let parts = reply.elements, parts.count.isMultiple(of: 2) else { return nil }
         for index in stride(from: 0, to: parts.count, by: 2) {
-            guard parts[index].bytes != nil, parts[index + 1].bytes != nil else { return nil }
-            if let name = parts[index].text, let text = parts[index + 1].text,
-                let report = PlaceReport(machine: name, text)
+            guard let name = parts[index].bytes, let value = parts[index + 1].bytes else {
+                return nil
+            }
+            let text = String(decoding: value, as: UTF8.self)
+            if let machine = String(validating: name, as: UTF8.self),
+                let report = PlaceReport(machine: machine, text)
             {
                 reports.append(report)
             } else {
-                unreadableCount += 1
+                unreadable[name] = value
             }
         }
     }
@@ -93,11 +96,40 @@ struct PlaceReports: Hashable, Sendable {
                 report.position.epoch == position.epoch || Mutant.trustsLaterEpochs.isOn
             return report.incarnation == log && isSameEpoch && report.position >= position
         }
-        return FleetReach(machines: alive.count + unreadableCount, applied: applied.count)
+        return FleetReach(machines: alive.count + unreadable.count, applied: applied.count)
     }
 
     /// The machines that have not reported for so long that they are gone.
     func gone(at now: Int64) -> [String] {
         reports.filter { !$0.isAlive(at: now) }.map(\.machine)
+    }
+}
+
+/// Since when each field that is no report has had its value.
+///
+/// A machine of a later version reports once a second too, so a field whose value stays belongs to no
+/// machine. The time is this machine's own, because the time of such a report is not known.
+struct UnreadableReports: Hashable, Sendable {
+    private struct Field: Hashable, Sendable {
+        let value: [UInt8]
+        let sinceNanoseconds: UInt64
+    }
+
+    /// Those that were there at the last look.
+    private var fields: [[UInt8]: Field] = [:]
+
+    /// Takes what a look has found, and leaves out of it the fields that belong to no machine; returns
+    /// their names.
+    mutating func sift(_ reports: inout PlaceReports, nowNanoseconds now: UInt64) -> [[UInt8]] {
+        var seen: [[UInt8]: Field] = [:]
+        for (name, value) in reports.unreadable {
+            let known = fields[name].flatMap { $0.value == value ? $0 : nil }
+            seen[name] = known ?? Field(value: value, sinceNanoseconds: now)
+        }
+        fields = seen
+        let life = UInt64(PlaceReport.lifeMilliseconds) * 1_000_000
+        let gone = seen.filter { now >= $0.value.sinceNanoseconds + life }.map(\.key)
+        for name in gone { reports.unreadable[name] = nil }
+        return gone
     }
 }

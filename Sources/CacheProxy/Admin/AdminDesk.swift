@@ -6,6 +6,7 @@ import Synchronization
 ///     GET /healthz · GET /metrics · GET /statistics
 ///     PURGE <url>                        removes every variant stored for the URL
 ///     PURGE / with Cache-Tag: a, b       removes entries with one of the tags (Surrogate-Key: a b)
+///     PURGE / with Purge-Everything: 1   removes every entry
 ///     … with Soft-Purge: 1               makes them stale instead
 ///     … with Purge-Wait: fleet           is answered once the other machines have applied it
 ///
@@ -59,17 +60,7 @@ final class AdminDesk: TaskResponder {
     // MARK: Purging
 
     private func purge(_ request: CacheRequest) async throws -> CacheResponse {
-        guard let token = token.withLock({ $0 }) else {
-            return Self.text(403, "Purges are disabled; give --purge-token a file\n")
-        }
-        guard Self.isEqual(Self.credentials(request.fields), token) else {
-            var response = Self.text(
-                401,
-                "The token is missing or wrong; send Authorization: Bearer and the token\n"
-            )
-            response.fields.append("WWW-Authenticate", "Bearer")
-            return response
-        }
+        if let refusal = refusal(of: request) { return refusal }
         let isSoft: Bool
         switch request.fields["Soft-Purge"] {
         case nil, "0": isSoft = false
@@ -82,30 +73,80 @@ final class AdminDesk: TaskResponder {
             let value = request.fields["Purge-Wait"] ?? ""
             return Self.text(400, "Purge-Wait: `\(value)` is not known; send log or fleet\n")
         }
-        let tags = Self.tags(request.fields)
-        let hasTagFields = ["Cache-Tag", "Surrogate-Key"].contains { request.fields[$0] != nil }
-        guard !tags.isEmpty || !hasTagFields else {
-            // An empty variable in a script must not purge the URL instead.
+        let isOfEverything: Bool
+        switch request.fields["Purge-Everything"] {
+        case nil: isOfEverything = false
+        case "1": isOfEverything = true
+        case let value?:
             return Self.text(
+                400,
+                "Purge-Everything: `\(value)` is not known; send 1, or leave the field out\n"
+            )
+        }
+        let tags = Self.tags(request.fields)
+        if let fault = Self.fault(of: tags, in: request.fields, isOfEverything) { return fault }
+        let targets: [PurgeTarget] =
+            if isOfEverything {
+                [.everything]
+            } else if tags.isEmpty {
+                [.request(CacheRequest(url: request.url))]
+            } else {
+                tags.map { .tag($0) }
+            }
+        let outcome = try await cache.attemptPurge(targets, isSoft: isSoft, waitingFor: wait)
+        // A soft purge of tags, or of everything, counts nothing.
+        var rows = [("removed", String(outcome.entries))]
+        if isOfEverything {
+            rows.append(("everything", "true"))
+        } else if tags.isEmpty {
+            // It shows a host or a scheme that clients do not use, with which nothing is found.
+            rows.append(("url", Self.quoted(request.url)))
+        }
+        rows += [("tags", String(tags.count)), ("soft", String(isSoft))]
+        let (status, shared) = Self.rows(of: outcome.sharing, wait)
+        let text = (rows + shared).map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",")
+        return Self.text(status, "{\(text)}\n", type: "application/json")
+    }
+
+    /// The answer to a purge whose sender may not purge; `nil` if it may.
+    private func refusal(of request: CacheRequest) -> CacheResponse? {
+        guard let token = token.withLock({ $0 }) else {
+            return Self.text(403, "Purges are disabled; give --purge-token a file\n")
+        }
+        guard !Self.isEqual(Self.credentials(request.fields), token) else { return nil }
+        var response = Self.text(
+            401,
+            "The token is missing or wrong; send Authorization: Bearer and the token\n"
+        )
+        response.fields.append("WWW-Authenticate", "Bearer")
+        return response
+    }
+
+    /// The answer to a purge that has fields for tags and names no tag, too many tags, or everything
+    /// beside them; `nil` if there is no such fault.
+    private static func fault(
+        of tags: [String],
+        in fields: HeaderFields,
+        _ isOfEverything: Bool
+    ) -> CacheResponse? {
+        guard ["Cache-Tag", "Surrogate-Key"].contains(where: { fields[$0] != nil }) else {
+            return nil
+        }
+        if isOfEverything {
+            return text(
+                400,
+                "Purge-Everything excludes Cache-Tag and Surrogate-Key; leave one of them out\n"
+            )
+        }
+        if tags.isEmpty {
+            // An empty variable in a script must not purge the URL instead.
+            return text(
                 400,
                 "Cache-Tag and Surrogate-Key name no tag; name one, or send neither field\n"
             )
         }
-        guard tags.count <= Self.tagsMax else {
-            let text = "\(tags.count) tags are too many; send at most \(Self.tagsMax)\n"
-            return Self.text(413, text)
-        }
-        let targets: [PurgeTarget] =
-            tags.isEmpty ? [.request(CacheRequest(url: request.url))] : tags.map { .tag($0) }
-        let outcome = try await cache.purge(targets, isSoft: isSoft, waitingFor: wait)
-        let rows = [
-            // A soft purge of tags counts nothing.
-            ("removed", String(outcome.entries)), ("tags", String(tags.count)),
-            ("soft", String(isSoft)),
-        ]
-        let (status, shared) = Self.rows(of: outcome.sharing, wait)
-        let text = (rows + shared).map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",")
-        return Self.text(status, "{\(text)}\n", type: "application/json")
+        guard tags.count > tagsMax else { return nil }
+        return text(413, "\(tags.count) tags are too many; send at most \(tagsMax)\n")
     }
 
     /// The status of a purge, and the facts about the fleet.
@@ -267,7 +308,7 @@ final class AdminDesk: TaskResponder {
     }
 
     private static func path(_ url: String) -> Substring {
-        let rest = url.dropFirst(7)
+        let rest = url.dropFirst(url.hasPrefix("https:") ? 8 : 7)
         return rest.drop { $0 != "/" }.prefix { $0 != "?" }
     }
 

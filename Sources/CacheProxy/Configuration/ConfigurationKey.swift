@@ -99,13 +99,6 @@ struct ConfigurationKey: Sendable {
             Value.token
         ),
         .init(
-            "origin-timeout",
-            "SECONDS",
-            "the same as first-byte-timeout",
-            \.firstByteTime,
-            Value.seconds
-        ),
-        .init(
             "connect-timeout",
             "SECONDS",
             "until an origin is connected (2)",
@@ -174,8 +167,35 @@ struct ConfigurationKey: Sendable {
             "grace",
             "SECONDS",
             "how long stale responses may stand in (0)",
-            \.grace
-        ) { text throws(ValueFault) in .seconds(try Value.count(in: 0...31_536_000)(text)) },
+            \.grace,
+            Value.wholeSeconds
+        ),
+        .init(
+            "stale-on-failure",
+            "SECONDS",
+            "how long, if an origin gives no response (86400)",
+            \.staleOnFailure,
+            Value.wholeSeconds
+        ),
+        .init(
+            "lifetime",
+            "STATUS=SECONDS,...",
+            "lifetime of responses without one (guessed)",
+            \.lifetimes,
+            Value.lifetimes
+        ),
+        .init(
+            "ignore-query",
+            "NAME,...",
+            "parameters that keys and origins do not get (none)",
+            \.ignoredParameters
+        ) { text throws(ValueFault) in try IgnoredParameters(parsing: text) },
+        .init(
+            "encodings",
+            "NAME,...",
+            "the encodings that origins offer (any)",
+            \.encodings
+        ) { text throws(ValueFault) in try OfferedEncodings(parsing: text) },
         .init(
             "tags",
             "pass|strip",
@@ -188,6 +208,13 @@ struct ConfigurationKey: Sendable {
             "plain|any",
             "names of request fields that origins get (plain)",
             \.fieldNames,
+            Value.choice
+        ),
+        .init(
+            "origin-host",
+            "client|origin",
+            "whose host origins get in Host (client)",
+            \.originHost,
             Value.choice
         ),
         .init(

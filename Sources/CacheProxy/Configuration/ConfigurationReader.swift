@@ -342,19 +342,12 @@ enum ConfigurationReader {
             )
         }
         var forms: Set<String> = []
-        for origin in origins where !forms.insert(normalForm(of: origin)).inserted {
+        for origin in origins where !forms.insert(origin.normalForm).inserted {
             throw ConfigurationError(
                 .optionsConflicting,
                 "--origin: `\(origin)` is given twice; give it once"
             )
         }
-    }
-
-    /// The origin in lower case and without its default or empty port (RFC 9110 §4.2.3).
-    private static func normalForm(of origin: OriginAddress) -> String {
-        let text = origin.description.lowercased()
-        let port = [origin.isPlain ? ":80" : ":443", ":"].first { text.hasSuffix($0) } ?? ""
-        return String(text.dropLast(port.count))
     }
 
     /// Checks that the workers and the peers fit the listener.

@@ -54,6 +54,11 @@ enum ConfigurationValue {
         }
     }
 
+    /// A whole number of seconds, up to a year.
+    static func wholeSeconds(_ text: String) throws(ValueFault) -> Duration {
+        .seconds(try count(in: 0...31_536_000)(text))
+    }
+
     /// Seconds of a limit, with or without a fraction: at least a millisecond, which is the precision
     /// of the limits.
     static func seconds(_ text: String) throws(ValueFault) -> Duration {

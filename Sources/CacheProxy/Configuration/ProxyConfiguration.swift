@@ -60,6 +60,14 @@ struct ProxyConfiguration: Sendable {
     var cookies = CachingRules.Cookies.refuse
     /// The time that a stale response may be used, for responses that do not say so themselves.
     var grace = Duration.zero
+    /// The same time if the origin gives no response.
+    var staleOnFailure = Duration.seconds(86_400)
+    /// The lifetimes of responses that have none, by status.
+    var lifetimes: [Int: Duration] = [:]
+    /// The parameters of queries that neither keys nor origins get; `nil` if there are none.
+    var ignoredParameters: IgnoredParameters?
+    /// The content encodings that origins offer; `nil` if they get what clients accept.
+    var encodings: OfferedEncodings?
     /// Whether clients see `Cache-Tag` and `Surrogate-Key`.
     var tags = Tags.strip
     /// The fetch for a conditional request that finds nothing stored.
@@ -68,6 +76,8 @@ struct ProxyConfiguration: Sendable {
     var ignoresClientCacheControl = false
     /// The names of the request fields that origins get.
     var fieldNames = FieldNames.plain
+    /// The host that origins get in `Host`.
+    var originHost = OriginHost.client
     /// The fields that tell origins about clients.
     var forwarded = Forwarded.off
     /// The proxies in front, which name their clients in PROXY headers; `nil` if clients connect
@@ -97,6 +107,14 @@ struct ProxyConfiguration: Sendable {
         case plain
         /// All names.
         case any
+    }
+
+    /// The host in the `Host` of requests to origins.
+    enum OriginHost: String, CaseIterable, Hashable, Sendable {
+        /// The host of the key, which the client asked for.
+        case client
+        /// The host of the origin's own URL.
+        case origin
     }
 
     /// The treatment of `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239).

@@ -23,6 +23,16 @@ struct OriginAddress: Hashable, Sendable, CustomStringConvertible {
     /// Whether the scheme is `http`.
     var isPlain: Bool { description.hasPrefix("http://") }
 
+    /// The address in lower case and without its default or empty port (RFC 9110 §4.2.3).
+    var normalForm: String {
+        let text = description.lowercased()
+        let port = [isPlain ? ":80" : ":443", ":"].first { text.hasSuffix($0) } ?? ""
+        return String(text.dropLast(port.count))
+    }
+
+    /// The value of `Host` that names this server.
+    var hostField: String { String(normalForm.dropFirst((isPlain ? "http://" : "https://").count)) }
+
     /// The same target at this origin.
     func url(for url: String) -> String {
         url.withByteRun { url in

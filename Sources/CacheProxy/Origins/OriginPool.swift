@@ -21,6 +21,7 @@ final class OriginPool: LoopOrigin {
     private struct State: Sendable {
         var ring: OriginRing
         var upstream: any Origin
+        var host: ProxyConfiguration.OriginHost
         /// The upstream, if an event loop can ask each of the origins through it.
         var loopUpstream: (any LoopOrigin)?
         /// Ends with the last probe that is due.
@@ -28,15 +29,25 @@ final class OriginPool: LoopOrigin {
         var isOpen = true
         var localFaults = ReportLimit()
 
-        init(_ addresses: [OriginAddress], _ upstream: any Origin) {
+        init(
+            _ addresses: [OriginAddress],
+            _ upstream: any Origin,
+            _ host: ProxyConfiguration.OriginHost
+        ) {
             ring = OriginRing(addresses)
             self.upstream = upstream
+            self.host = host
             chooseUpstream()
         }
 
-        mutating func replace(_ addresses: [OriginAddress], _ upstream: (any Origin)?) {
+        mutating func replace(
+            _ addresses: [OriginAddress],
+            _ upstream: (any Origin)?,
+            _ host: ProxyConfiguration.OriginHost?
+        ) {
             ring.replace(addresses)
             if let upstream { self.upstream = upstream }
+            if let host { self.host = host }
             chooseUpstream()
         }
 
@@ -54,19 +65,20 @@ final class OriginPool: LoopOrigin {
     private let report: @Sendable (String) -> Void
     private let state: Mutex<State>
 
-    /// `name` is the proxy's name in `Via` and `CDN-Loop`; `report` gets a line when an origin goes
-    /// down, and when it answers again.
+    /// `name` is the proxy's name in `Via` and `CDN-Loop`, and `host` the one that requests get in
+    /// `Host`; `report` gets a line when an origin goes down, and when it answers again.
     init(
         _ addresses: [OriginAddress],
         name: String,
         upstream: any Origin,
+        host: ProxyConfiguration.OriginHost = .client,
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         ownLines = FieldSection([("Via", "1.1 \(name)"), ("CDN-Loop", name)])
         oldVersionLines = FieldSection([("CDN-Loop", name)])
         loops = LoopGuard(name: name)
         self.report = report
-        state = Mutex(State(addresses, upstream))
+        state = Mutex(State(addresses, upstream, host))
     }
 
     nonisolated(nonsending) func fetch(_ request: OriginRequest) async throws
@@ -74,17 +86,17 @@ final class OriginPool: LoopOrigin {
     {
         var tried: Set<OriginAddress> = []
         var lastError: (any Error)?
-        while let (address, upstream) = choose(excluding: tried) {
+        while let (choice, upstream, host) = choose(excluding: tried) {
             do {
                 var outgoing = request
-                prepare(&outgoing, for: address)
+                prepare(&outgoing, for: choice.address, host)
                 let response = try await upstream.fetch(outgoing)
-                noteAnswer(of: address)
+                noteAnswer(of: choice.address)
                 return response
             } catch {
-                note(error, of: address)
+                note(error, of: choice)
                 guard Self.isUnreached(error) || Mutant.sendsTwice.isOn else { throw error }
-                tried.insert(address)
+                tried.insert(choice.address)
                 lastError = error
             }
         }
@@ -97,20 +109,20 @@ final class OriginPool: LoopOrigin {
         _ request: consuming OriginRequest,
         _ completion: consuming @escaping @Sendable (consuming LoopAnswer) -> Void
     ) -> (any LoopExchange)? {
-        guard let (address, upstream) = chooseOnLoop() else { return nil }
-        prepare(&request, for: address)
+        guard let (choice, upstream, host) = chooseOnLoop() else { return nil }
+        prepare(&request, for: choice.address, host)
         let exchange = upstream.begin(request) { [self, completion] answer in
             switch answer {
-            case .response: noteAnswer(of: address)
+            case .response: noteAnswer(of: choice.address)
             case .failure(let error):
-                note(error, of: address)
+                note(error, of: choice)
                 // Nothing was sent: `fetch` tries the other origins.
                 if Self.isUnreached(error), hasSeveral { return completion(.unsent) }
-            case .unsent: state.withLock { $0.ring.gaveUp(address) }
+            case .unsent: state.withLock { $0.ring.gaveUp(choice) }
             }
             completion(answer)
         }
-        if exchange == nil { state.withLock { $0.ring.gaveUp(address) } }
+        if exchange == nil { state.withLock { $0.ring.gaveUp(choice) } }
         return exchange
     }
 
@@ -118,21 +130,30 @@ final class OriginPool: LoopOrigin {
 
     /// Makes the request the one that is sent to the origin at `address`.
     @inline(never)
-    private func prepare(_ request: inout OriginRequest, for address: OriginAddress) {
+    private func prepare(
+        _ request: inout OriginRequest,
+        for address: OriginAddress,
+        _ host: ProxyConfiguration.OriginHost
+    ) {
         var fields = request.fields.section
         let lines = loops.hasOldVersionVia(fields) ? oldVersionLines : ownLines
         lines.withUnsafeBytes { fields.append(trusted: $0) }
+        if host == .origin { fields.set("Host", address.hostField) }
         request.fields = HeaderFields(fields)
         request.url = address.url(for: request.url)
         // The way to the origins has its own limits; this one is the engine's, over all attempts.
         request.timeout = nil
     }
 
-    /// Replaces the origins, and the way to them if one is given.
+    /// Replaces the origins, and the way to them and the host in requests if they are given.
     ///
-    /// Requests that were sent end on the old one.
-    func replace(_ addresses: [OriginAddress], upstream: (any Origin)? = nil) {
-        state.withLock { $0.replace(addresses, upstream) }
+    /// Requests that were sent end on the old way.
+    func replace(
+        _ addresses: [OriginAddress],
+        upstream: (any Origin)? = nil,
+        host: ProxyConfiguration.OriginHost? = nil
+    ) {
+        state.withLock { $0.replace(addresses, upstream, host) }
     }
 
     /// Ends the probes.
@@ -160,17 +181,19 @@ final class OriginPool: LoopOrigin {
     @inline(never)
     private func choose(
         excluding tried: Set<OriginAddress>
-    ) -> (OriginAddress, any Origin)? {
+    ) -> (OriginRing.Choice, any Origin, ProxyConfiguration.OriginHost)? {
         state.withLock { state in
             state.ring.choose(excluding: tried, now: coarseMilliseconds())
-                .map { ($0, state.upstream) }
+                .map { ($0, state.upstream, state.host) }
         }
     }
 
-    private func chooseOnLoop() -> (OriginAddress, any LoopOrigin)? {
+    private func chooseOnLoop() -> (
+        OriginRing.Choice, any LoopOrigin, ProxyConfiguration.OriginHost
+    )? {
         state.withLock { state in
             guard let upstream = state.loopUpstream else { return nil }
-            return state.ring.choose(now: coarseMilliseconds()).map { ($0, upstream) }
+            return state.ring.choose(now: coarseMilliseconds()).map { ($0, upstream, state.host) }
         }
     }
 
@@ -180,7 +203,8 @@ final class OriginPool: LoopOrigin {
         if wasDown { report("Origin \(address): it answers again") }
     }
 
-    private func note(_ error: any Error, of address: OriginAddress) {
+    private func note(_ error: any Error, of choice: OriginRing.Choice) {
+        let address = choice.address
         let now = coarseMilliseconds()
         if let fault = error as? LocalLack { reportLocalFault(fault, now: now) }
         let (goesDown, prober) = state.withLock { state -> (Bool, TaskHandle?) in
@@ -190,7 +214,7 @@ final class OriginPool: LoopOrigin {
             case .originFailed, .originTimedOut, .originMisbehaved:
                 goesDown = state.ring.failed(address, now: now)
             default:
-                state.ring.gaveUp(address)
+                state.ring.gaveUp(choice)
                 goesDown = false
             }
             guard state.isOpen, state.prober == nil, state.ring.nextProbe != nil else {

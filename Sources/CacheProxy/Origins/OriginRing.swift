@@ -47,6 +47,13 @@ struct OriginRing: Sendable {
         }
     }
 
+    /// The origin of one request.
+    struct Choice: Hashable, Sendable {
+        let address: OriginAddress
+        /// The end of the time of the trial that the request is; `nil` for any other request.
+        var trialEnd: Int64?
+    }
+
     private(set) var members: [Member]
     private var next = 0
 
@@ -61,17 +68,17 @@ struct OriginRing: Sendable {
     mutating func choose(
         excluding tried: Set<OriginAddress> = [],
         now: Int64
-    ) -> OriginAddress? {
+    ) -> Choice? {
         var fallback: Int?
         for step in 0..<members.count {
             let index = (next + step) % members.count
             if !tried.isEmpty, tried.contains(members[index].address) { continue }
             let isFree = now >= members[index].trialEnd ?? .min || Mutant.probesManyAtOnce.isOn
             if members[index].downUntil == nil, isFree {
-                if members[index].isOnTrial {
-                    members[index].trialEnd = now + Self.backOffMillisecondsMax
-                }
-                return take(index)
+                guard members[index].isOnTrial else { return take(index) }
+                let trialEnd = now + Self.backOffMillisecondsMax
+                members[index].trialEnd = trialEnd
+                return take(index, trialEnd: trialEnd)
             }
             let until = members[index].downUntil ?? .min
             if fallback.map({ until < members[$0].downUntil ?? .min }) ?? true { fallback = index }
@@ -115,8 +122,13 @@ struct OriginRing: Sendable {
     }
 
     /// The request ended without a result for the origin.
-    mutating func gaveUp(_ address: OriginAddress) {
-        change(address) { $0.trialEnd = nil }
+    ///
+    /// It may be older than a trial that is under way, and ends none but its own.
+    mutating func gaveUp(_ choice: Choice) {
+        change(choice.address) { member in
+            let isItsTrial = member.trialEnd == choice.trialEnd
+            if isItsTrial || Mutant.endsAnyTrial.isOn { member.trialEnd = nil }
+        }
     }
 
     /// Replaces the origins; those that stay keep their state.
@@ -177,9 +189,9 @@ struct OriginRing: Sendable {
         }
     }
 
-    private mutating func take(_ index: Int) -> OriginAddress {
+    private mutating func take(_ index: Int, trialEnd: Int64? = nil) -> Choice {
         next = (index + 1) % members.count
-        return members[index].address
+        return Choice(address: members[index].address, trialEnd: trialEnd)
     }
 
     /// Changes the member; returns whether that took it down for the first time.

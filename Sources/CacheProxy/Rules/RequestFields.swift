@@ -57,7 +57,9 @@ enum RequestFields {
             // A Connection field that lists other fields is needed until those are removed.
             RequestParser.equals(name, "keep-alive")
                 || (!flags.contains(.listsFields) && RequestParser.equals(name, "connection"))
-        case 14: RequestParser.equals(name, "content-length")
+        case 14:
+            RequestParser.equals(name, "content-length")
+                || RequestParser.equals(name, "http2-settings")
         case 16: RequestParser.equals(name, "proxy-connection")
         case 17: RequestParser.equals(name, "transfer-encoding")
         case 19 where Mutant.forwardsProxyCredentials.isOn: false

@@ -1,4 +1,5 @@
 import CacheEngine
+import Platform
 
 /// A client's connection: its socket, the input not used yet, the open request, and the output not
 /// sent yet.
@@ -24,12 +25,17 @@ final class Connection {
     /// Whether an empty line came since the last head: a second one begins a head.
     var hasSkippedLine = false
     var queue = OutputQueue()
+    /// Whether the client takes the bytes that the system holds, since the socket took no more.
+    var progress = SendProgress()
     /// The cost of the pending response's pieces that were taken.
     var unacknowledgedBytes = 0
 
     var pendingResponse: PendingResponse?
     /// The rest of the request's content.
     var content: BodyDecoder?
+    /// The time at which a response was complete, or the socket had taken it, although content was
+    /// left.
+    var answeredAt = Int64.min
     /// The reader of the content; `nil` if the content is dropped.
     var sink: RequestContent?
     /// The client's address in writing, from the PROXY header or after its first use.

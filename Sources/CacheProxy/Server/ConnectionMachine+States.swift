@@ -45,7 +45,7 @@ extension ConnectionMachine {
         case idle
         /// Between two pieces of a request's content.
         case content
-        /// Without the client taking a byte.
+        /// Without the client taking a byte, also one that the system holds for it.
         case write
         /// For the client's close, after the last response.
         case linger
@@ -106,6 +106,8 @@ extension ConnectionMachine {
 
     /// At the end of a time limit.
     enum TimeOutAction: Hashable {
+        /// The client is not late.
+        case wait(DeadlineChange)
         /// Answer 408.
         case refuse
         /// Read no more content, and tell its reader that it broke off; a response that does not

@@ -76,9 +76,11 @@ struct ConnectionMachine {
 
     /// The limit under which the connection waits for its client alone; `nil` while it is busy.
     ///
-    /// A connection that waits may make room for another.
+    /// A connection that waits may make room for another. So may one whose client still sends
+    /// content after its response: that is read only to keep the connection.
     var idleDeadline: Deadline? {
-        let isBusy = hasOpenRequest || content != .none || hasQueuedOutput || waitsForTurn
+        let isBusy = hasOpenRequest || hasQueuedOutput || waitsForTurn
+        if content != .none, Mutant.keepsClientsThatDrip.isOn { return nil }
         return isBusy || isClosed ? nil : deadline
     }
 
@@ -336,8 +338,11 @@ extension ConnectionMachine {
         return .linger(start(.linger))
     }
 
-    /// The limit that ran has passed; none runs now.
-    mutating func deadlinePassed(isResponseRunning: Bool) -> TimeOutAction {
+    /// The limit that ran has passed; none runs now, unless it begins anew.
+    ///
+    /// `takesOutput` tells whether the client has taken enough of what the system held for it.
+    mutating func deadlinePassed(isResponseRunning: Bool, takesOutput: Bool) -> TimeOutAction {
+        if hasQueuedOutput, takesOutput { return .wait(start(.write)) }
         deadline = nil
         if course == .announcing { return .refuseHeader }
         guard !hasQueuedOutput, course < .lingering else { return .close }

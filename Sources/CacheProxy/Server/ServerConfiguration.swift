@@ -27,6 +27,10 @@ struct ServerConfiguration: Hashable, Sendable {
     var fieldNames = ProxyConfiguration.FieldNames.plain
     /// The fields that tell the responder about clients.
     var forwarded = ProxyConfiguration.Forwarded.off
+    /// The parameters of queries that the responder does not get; `nil` if there are none.
+    var ignoredParameters: IgnoredParameters?
+    /// The content encodings of which the responder gets one; `nil` if it gets what clients accept.
+    var encodings: OfferedEncodings?
 
     /// The peers whose connections must begin with a PROXY header, with no others accepted; `nil`
     /// for clients that connect directly.

@@ -147,10 +147,16 @@ extension Worker {
         return false
     }
 
-    /// Values of which one changes when a part of a request, or a PROXY header, arrives.
-    private func inputSoFar(_ connection: Connection) -> (heldBytes: Int, isAnnouncing: Bool) {
-        if Mutant.closesClientsThatBegin.isOn { return (0, false) }
-        return (connection.pending?.bytes.count ?? 0, connection.machine.course == .announcing)
+    /// Values of which one changes when a part of a request, a PROXY header, or the end of content
+    /// that is dropped arrives.
+    private func inputSoFar(
+        _ connection: Connection
+    ) -> (heldBytes: Int, isAnnouncing: Bool, hasContent: Bool) {
+        if Mutant.closesClientsThatBegin.isOn { return (0, false, false) }
+        return (
+            connection.pending?.bytes.count ?? 0, connection.machine.course == .announcing,
+            connection.content != nil
+        )
     }
 
     private func findCandidates() {
@@ -166,8 +172,22 @@ extension Worker {
     }
 
     /// The time since which the connection waits for its client; `nil` while it is busy.
+    ///
+    /// Bytes of content that is dropped begin its limit anew, and not its wait.
     private func waitingSince(_ connection: Connection) -> Int64? {
         guard let deadline = connection.machine.idleDeadline else { return nil }
+        if deadline == .content {
+            return isTakingResponse(connection) ? nil : connection.answeredAt
+        }
         return deadlines[Int(connection.id.index)] - limit(deadline)
+    }
+
+    /// Whether the system still sends the response of a connection that only drops content.
+    ///
+    /// A close would cut it, because more content makes the system reset the connection. A client
+    /// that reads nothing has no more than the time for that.
+    private func isTakingResponse(_ connection: Connection) -> Bool {
+        now - connection.answeredAt < limit(.write)
+            && SendProgress.isKnownToHoldBytes(connection.socket)
     }
 }

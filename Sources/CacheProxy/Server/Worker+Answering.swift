@@ -23,7 +23,7 @@ extension Worker {
             defaultAuthority: defaultAuthority,
             scheme: connection.scheme
         ) {
-        case .success(let made): url = made
+        case .success(let made): url = configuration.ignoredParameters.map(made.without) ?? made
         case .failure(let fault): return refuse(connection, fault)
         }
         if let host = url.hostOverride { connection.logLine?.host = Array(host.utf8) }
@@ -40,6 +40,7 @@ extension Worker {
             return refuse(connection, .loopDetected)
         }
         if head.flags.contains(.isOldVersion) { fields.append("Via", loops.oldVersionVia) }
+        if let encodings = configuration.encodings { fields = encodings.chosen(in: fields) }
         if configuration.forwarded != .off {
             fields = forward(fields, of: connection, head, url, bytes)
         }
@@ -300,6 +301,7 @@ extension Worker {
     private func endResponse(_ connection: Connection) {
         finishLog(connection)
         // The rest of the content is read and dropped, within its limit.
+        if connection.content != nil { connection.answeredAt = now }
         connection.sink?.fail()
         connection.sink = nil
         connection.pendingResponse = nil

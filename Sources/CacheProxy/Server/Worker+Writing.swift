@@ -103,7 +103,7 @@ extension Worker {
         guard sent >= 0 else { return false }
         counters.add(sent, to: .bytesOut)
         if sent < batchBytes {
-            connection.machine.outputBlocked()
+            blockOutput(connection)
             queueBatch(connection, from: sent)
         }
         return true
@@ -126,10 +126,17 @@ extension Worker {
         connection.queue.drop(sent)
         if sent > 0 {
             let hasMore = !connection.queue.isEmpty
+            if !hasMore { connection.answeredAt = now }
             change(connection, connection.machine.outputSent(hasMore: hasMore))
         }
-        if sent < bytes { connection.machine.outputBlocked() }
+        if sent < bytes { blockOutput(connection) }
         return true
+    }
+
+    /// The socket takes no more: from now on the client must take what the system holds for it.
+    private func blockOutput(_ connection: Connection) {
+        connection.machine.outputBlocked()
+        connection.progress.begin(connection.socket)
     }
 
     /// Returns the number of bytes taken, or -1 if the connection is broken.

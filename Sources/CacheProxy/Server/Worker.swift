@@ -48,6 +48,9 @@ final class Worker {
     static let messagesPerLook = 8
     /// The largest response that never waits for a turn.
     static let smallBytesMax = 64 * 1024
+    /// The bytes that a client must take within its limit, if the system holds so many: one that
+    /// takes a few would keep its place for as long as it likes.
+    static let takenBytesMin: Int32 = 16 * 1024
 
     var configuration: ServerConfiguration
     /// Milliseconds of each time limit of a connection, in the order of `Deadline.allCases`.
@@ -303,9 +306,16 @@ extension Worker {
     }
 
     private func timeOut(_ connection: Connection) {
-        if connection.machine.standsStill { counters.add(1, to: .timeouts) }
+        let standsStill = connection.machine.standsStill
+        let action = connection.machine.deadlinePassed(
+            isResponseRunning: connection.response.isRunning,
+            takesOutput: takesOutput(connection)
+        )
+        if case .wait(let deadline) = action { return change(connection, deadline) }
+        if standsStill { counters.add(1, to: .timeouts) }
         change(connection, .stop)
-        switch connection.machine.deadlinePassed(isResponseRunning: connection.response.isRunning) {
+        switch action {
+        case .wait: break
         case .refuse:
             refuseHead(connection, .timedOut)
             advance(connection)
@@ -315,6 +325,14 @@ extension Worker {
         case .close: close(connection)
         case .refuseHeader: refuseHeader(connection, .late)
         }
+    }
+
+    /// Whether the client has taken enough of the bytes that the system held when its limit began.
+    private func takesOutput(_ connection: Connection) -> Bool {
+        guard connection.machine.hasQueuedOutput, !Mutant.cutsSteadyReaders.isOn else {
+            return false
+        }
+        return connection.progress.hasAdvanced(connection.socket, byAtLeast: Self.takenBytesMin)
     }
 }
 

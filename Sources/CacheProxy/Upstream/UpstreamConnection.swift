@@ -30,6 +30,9 @@ final class UpstreamConnection {
     var piecesBytes = 0
     /// The part of the request that the socket has not taken.
     var queue = OutputQueue()
+    /// Whether the origin takes the bytes that the system holds, since the socket took no more, or
+    /// the last byte.
+    var progress = SendProgress()
     /// Whether the content is sent in chunks.
     var sendsChunks = false
     /// Whether the rest of the request is in `queue`.
@@ -59,6 +62,7 @@ final class UpstreamConnection {
         pieces.removeAll(keepingCapacity: true)
         piecesBytes = 0
         queue = OutputQueue()
+        progress = SendProgress()
         sendsChunks = false
         hasQueuedAll = false
         isHeld = false

@@ -4,8 +4,9 @@ import Platform
 
 /// The errors of exchanges with origins, as the cache and its users see them.
 enum UpstreamFailure {
+    /// No failure of the origin: this process ends.
     static let shutDown = CacheError(
-        .originFailed,
+        Mutant.blamesOriginsForTheEnd.isOn ? .originFailed : .shutDown,
         detail: "The event loop of the origin has ended"
     )
     static let closedUnanswered = CacheError(

@@ -43,8 +43,9 @@ final class UpstreamHost {
     private var addressesForgotten = Int64.min
     /// Before then no look-up begins that no exchange waits for.
     private var nextRenewal = Int64.min
-    /// The exchanges that wait for the addresses; `nil` if no look-up runs.
-    var awaiting: [UpstreamExchange]?
+    /// The exchanges that wait for the addresses, also those that have ended; `nil` if no look-up
+    /// runs.
+    var awaiting: [TransferID]?
 
     init(_ host: String, port: Int, budget: ConnectionBudget) {
         name = Name(budget: ObjectIdentifier(budget), host: host, port: port)

@@ -145,7 +145,7 @@ extension UpstreamTable {
         exchange.awaitsLookUp = true
         let hasOther = exchange.host.mayUseOldAddresses(now: now)
         exchange.limitAddress(now: nanoseconds, hasOther: hasOther)
-        exchange.host.awaiting?.append(exchange)
+        exchange.host.awaiting?.append(exchange.id)
     }
 
     /// Whether the origin has sent nothing on an idle connection, and not ended it.
@@ -174,7 +174,7 @@ extension UpstreamTable {
 
     func resolved(_ name: UpstreamHost.Name, _ result: Result<[SocketAddress], any Error>) {
         guard let host = hosts[name], let awaiting = host.awaiting.take() else { return }
-        let waiting = awaiting.filter { exchange($0.id) != nil && $0.awaitsLookUp }
+        let waiting = awaiting.compactMap { exchange($0) }.filter(\.awaitsLookUp)
         switch result {
         case .success(let addresses):
             host.found(addresses, now: now)

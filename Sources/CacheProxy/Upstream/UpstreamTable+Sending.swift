@@ -53,7 +53,19 @@ extension UpstreamTable {
         let isTaken = connection.queue.isEmpty || Mutant.countsQueuedAsSent.isOn
         guard connection.hasQueuedAll, isTaken else { return }
         connection.machine.sentAll()
+        if exchange.upload != nil { connection.progress.begin(connection.socket) }
         exchange.deadlines.contentEnded(now: nanoseconds)
+    }
+
+    /// Lets the limit that runs begin anew if the origin has taken content that the system held.
+    func noteTakenContent(_ exchange: UpstreamExchange) {
+        guard let upload = exchange.upload, let connection = exchange.connection,
+            connection.progress.holdsBytes, !upload.isSourceSilent,
+            connection.progress.hasAdvanced(connection.socket),
+            !Mutant.blamesOriginsThatReadSlowly.isOn
+        else { return }
+        exchange.deadlines.originTookContent(now: nanoseconds)
+        exchange.call.request.body?.noteMovement()
     }
 
     /// Appends the next content to `out`, framed.
@@ -137,12 +149,12 @@ extension UpstreamTable {
         while true {
             let sent = send(connection.socket, bytes.baseAddress, bytes.count, sendsNoSignal)
             if sent >= 0 {
-                if sent < bytes.count { connection.isWritable = false }
+                if sent < bytes.count { block(connection) }
                 return sent
             }
             if errno == EINTR { continue }
             let code = errno
-            connection.isWritable = false
+            block(connection)
             if code != EAGAIN, code != EWOULDBLOCK {
                 if code != EPIPE { connection.isBroken = true }
                 connection.isReadable = true
@@ -150,5 +162,11 @@ extension UpstreamTable {
             }
             return 0
         }
+    }
+
+    /// The socket takes no more: from now on the origin must take what the system holds for it.
+    private func block(_ connection: UpstreamConnection) {
+        connection.isWritable = false
+        connection.progress.begin(connection.socket)
     }
 }

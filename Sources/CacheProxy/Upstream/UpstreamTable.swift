@@ -209,6 +209,7 @@ final class UpstreamTable {
         guard now >= nextSweep else { return }
         nextSweep = now + Self.sweepMilliseconds
         for exchange in exchanges.values {
+            noteTakenContent(exchange)
             if nanoseconds >= exchange.connectBy {
                 cut(exchange, exchange.failure(because: UpstreamFailure.connectTimedOut))
             } else if nanoseconds >= exchange.addressBy, exchange.awaitsLookUp {

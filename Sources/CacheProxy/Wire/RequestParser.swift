@@ -212,6 +212,7 @@ extension RequestParser {
             }
         case 14:
             if Self.equals(name, "content-length") { return noticeLength(value, bytes) }
+            if Self.equals(name, "http2-settings") { head.flags.insert(.hasConnectionFields) }
         case 16, 19:
             if Self.equals(name, "proxy-connection") || Self.equals(name, "proxy-authorization") {
                 head.flags.insert(.hasConnectionFields)

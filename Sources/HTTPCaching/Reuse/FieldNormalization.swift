@@ -92,6 +92,21 @@ extension FieldNormalization {
         }
     }
 
+    /// The index of the one of these values that the request's field accepts with the highest weight.
+    ///
+    /// `nil` if it accepts none of them, or has more members than are sorted.
+    package static func bestIndex(
+        among offered: [String],
+        in name: StaticString,
+        of request: FieldSection
+    ) -> Int? {
+        var best: Int?
+        _ = WeightedToken.withAll(ByteRun(name), in: request) { wanted in
+            best = WeightedToken.best(of: offered, accepting: wanted)
+        }
+        return best
+    }
+
     private static func appendJoined(
         _ name: ByteRun,
         _ request: FieldSection,

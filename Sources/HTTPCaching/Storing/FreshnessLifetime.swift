@@ -7,7 +7,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
         case maxAge
         case expires
         /// The cache's setting for this status.
-        case negative
+        case status
         case heuristic
         /// There is no lifetime: the response is stale from the start.
         case none
@@ -24,7 +24,7 @@ public struct FreshnessLifetime: Hashable, Sendable {
     /// Whether the origin or the cache's owner gave the lifetime.
     public var isExplicit: Bool {
         switch source {
-        case .override, .sharedMaxAge, .maxAge, .expires, .negative: true
+        case .override, .sharedMaxAge, .maxAge, .expires, .status: true
         case .heuristic, .none: false
         }
     }
@@ -48,7 +48,7 @@ extension FreshnessLifetime {
         var lifetime =
             unclosed(response)
             ?? explicit(response, mode: rules.mode, receivedAtSeconds: receivedAtSeconds)
-            ?? negative(response, rules: rules)
+            ?? ofStatus(response, rules: rules)
             ?? heuristic(request, response, rules: rules, receivedAtSeconds: receivedAtSeconds)
             ?? FreshnessLifetime(seconds: 0, source: .none)
         let atLeast = isSettable ? min(rules.lifetimeSecondsMin, rules.lifetimeSecondsMax) : 0
@@ -93,14 +93,14 @@ extension FreshnessLifetime {
         return FreshnessLifetime(seconds: 0, source: .none)
     }
 
-    private static func negative(
+    private static func ofStatus(
         _ response: ResponseFacts,
         rules: StoringRules
     ) -> FreshnessLifetime? {
-        for index in rules.negativeLifetimes.indices {
-            let lifetime = rules.negativeLifetimes[index]
+        for index in rules.statusLifetimes.indices {
+            let lifetime = rules.statusLifetimes[index]
             guard lifetime.status == response.status else { continue }
-            return FreshnessLifetime(seconds: lifetime.seconds, source: .negative)
+            return FreshnessLifetime(seconds: lifetime.seconds, source: .status)
         }
         return nil
     }

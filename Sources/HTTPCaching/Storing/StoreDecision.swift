@@ -123,9 +123,10 @@ extension StoreDecision {
         if status.isPassingError, lifetime.seconds == 0, !Mutant.keepsPassingErrors.isOn {
             return status.isProvokedRefusal ? .provokedRefusal : .notFreshNorCacheable
         }
-        if !lifetime.isExplicit {
+        // RFC 9110 §9.3.3: a response to POST needs explicit freshness, not that of a setting.
+        let isPostWithoutOwn = request.method == .post && lifetime.source == .status
+        if !lifetime.isExplicit || isPostWithoutOwn {
             if status.isProvokedRefusal, !isMarked { return .provokedRefusal }
-            // RFC 9110 §9.3.3: a response to POST needs explicit freshness.
             let isGround =
                 request.method != .post && (status.isHeuristicallyCacheable || isMarked)
             guard isGround || isKeptRedirect else { return .notFreshNorCacheable }
@@ -184,7 +185,7 @@ extension StoreDecision {
                 receivedAtSeconds: receivedAtSeconds
             )
             return stated.map { min($0.seconds, lifetime.seconds) }
-        case .negative, .heuristic, .none: return nil
+        case .status, .heuristic, .none: return nil
         }
     }
 }

@@ -46,7 +46,7 @@ public struct StoringRules: Hashable, Sendable {
     /// The lifetime of a response with this status and no lifetime of its own.
     ///
     /// It says nothing about the clients that may get the response.
-    public struct NegativeLifetime: Hashable, Sendable {
+    public struct StatusLifetime: Hashable, Sendable {
         public var status: Int
         public var seconds: UInt32
 
@@ -76,7 +76,7 @@ public struct StoringRules: Hashable, Sendable {
     public var cookies: CookiePolicy
     public var redirects: RedirectPolicy = .followFreshness
     public var unusable: UnusablePolicy
-    public var negativeLifetimes: [NegativeLifetime] = []
+    public var statusLifetimes: [StatusLifetime] = []
     /// Replaces the lifetime of every response.
     ///
     /// It is the owner's word for the request, and counts like the origin's where cookies ask for a

@@ -184,13 +184,44 @@ import Testing
         await stage.end()
     }
 
+    @Test("U6: markStale takes all variants, and markVariantStale the one the request selects")
+    func markStaleTakesAllVariantsOrOne() async throws {
+        let origin = ScriptedOrigin { request, _ in
+            let coding = request.fields["Accept-Encoding"] ?? "plain"
+            let fields: HeaderFields = [
+                "Cache-Control": "max-age=60", "ETag": "\"\(coding)\"", "Vary": "Accept-Encoding",
+            ]
+            return request.fields["If-None-Match"] == fields["ETag"]
+                ? OriginResponse(status: 304, fields: fields)
+                : .whole(fields: fields, body: coding)
+        }
+        let stage = try await Stage(origin)
+        let plain = CacheRequest(url: Stage.url)
+        let brotli = CacheRequest(url: Stage.url, fields: ["Accept-Encoding": "br"])
+        for request in [plain, brotli] { _ = try await stage.send(request) }
+        #expect(try await stage.cache.markStale(plain))
+        for request in [brotli, plain] {
+            #expect(try await stage.send(request).source == .revalidated)
+            #expect(try await stage.send(request).source == .fresh)
+        }
+        #expect(try await stage.cache.markVariantStale(brotli))
+        #expect(try await stage.send(plain).source == .fresh)
+        #expect(try await stage.send(brotli).source == .revalidated)
+        let unstored = CacheRequest(url: Stage.url, fields: ["Accept-Encoding": "gzip"])
+        #expect(try await stage.cache.markVariantStale(unstored) == false)
+        #expect(try await stage.cache.markStale(unstored))
+        let missing = CacheRequest(url: "http://example.com/missing")
+        #expect(try await stage.cache.markStale(missing) == false)
+        await stage.end()
+    }
+
     // MARK: Removal by scope and capacity (U7 to U10)
 
     @Test("U7: removal by time goes both ways")
     func removalByTimeGoesBothWays() async throws {
         for (scope, kept) in [
-            (RemovalScope.storedAfter(seconds: Stage.startSeconds + 100), 0...0),
-            (.storedBefore(seconds: Stage.startSeconds + 100), 1...2),
+            (RemovalScope.storedAfter(unixSeconds: Stage.startSeconds + 100), 0...0),
+            (.storedBefore(unixSeconds: Stage.startSeconds + 100), 1...2),
         ] {
             let stage = try await Stage(ScriptedOrigin(fields: ["Cache-Control": "max-age=6000"]))
             for number in 0...2 {

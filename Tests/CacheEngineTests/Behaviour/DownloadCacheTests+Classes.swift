@@ -136,7 +136,7 @@ extension DownloadCacheTests {
         _ = try await stage.get(Stage.url, ["Accept-Encoding": "gzip"])
         let middle = Stage.startSeconds + 5
         // The index is younger than the older variant.
-        try await stage.cache.removeAll(in: .storedAfter(seconds: middle))
+        try await stage.cache.removeAll(in: .storedAfter(unixSeconds: middle))
         if isOnDisk { await stage.cache.relieveMemoryPressure() }
         #expect(try await stage.holds(Stage.url, ["Accept-Encoding": "br"]))
         #expect(try await stage.holds(Stage.url, ["Accept-Encoding": "gzip"]) == false)

@@ -126,6 +126,10 @@ extension PersistenceTests {
             try await stage.cache.markStale(CacheRequest(url: Stage.url))
         }
         #expect(marking?.code == .shutDown)
+        let markingOne = await #expect(throws: CacheError.self) {
+            try await stage.cache.markVariantStale(CacheRequest(url: Stage.url))
+        }
+        #expect(markingOne?.code == .shutDown)
         let resizing = await #expect(throws: CacheError.self) {
             try await stage.cache.setDiskCapacity(.megabytes(32))
         }

@@ -126,4 +126,82 @@ import Testing
         #expect(try await stage.get().body == "newer")
         await stage.end()
     }
+
+    // MARK: Removals while a POST is under way
+
+    private static let tagged: HeaderFields = [
+        "Cache-Control": "max-age=60", "Content-Location": "/page", "Cache-Tag": "news",
+    ]
+
+    /// A removal that covers the page, of its kind.
+    enum Removal: CaseIterable, Sendable {
+        case ofTheKey, ofTheTag, ofEverything, softOfTheKey, softOfTheTag, softOfEverything
+        case byAChange
+
+        func perform(_ scene: FlightScene) async throws {
+            switch self {
+            case .ofTheKey: await Self.purge(.request(.page), scene)
+            case .ofTheTag: await Self.purge(.tag("news"), scene)
+            case .ofEverything: await Self.purge(.everything, scene)
+            case .softOfTheKey: await Self.purge(.request(.page), isSoft: true, scene)
+            case .softOfTheTag: await Self.purge(.tag("news"), isSoft: true, scene)
+            case .softOfEverything: await Self.purge(.everything, isSoft: true, scene)
+            case .byAChange:
+                let change = await scene.crowd(1, .page.with { $0.method = .put })
+                try await scene.answer(1, status: 204, fields: [:], body: "")
+                #expect(change.first?.isComplete == true)
+            }
+        }
+
+        static func purge(
+            _ target: PurgeTarget,
+            isSoft: Bool = false,
+            _ scene: FlightScene
+        ) async {
+            await scene.world.perform { cache in
+                await #expect(throws: Never.self) {
+                    _ = try await cache.purge(target, isSoft: isSoft)
+                }
+            }
+        }
+    }
+
+    @Test(
+        "A response to POST is not stored if a removal covers it that came after the request",
+        arguments: Removal.allCases,
+        [false, true]
+    )
+    func removalDuringAPostHolds(removal: Removal, isHeadFirst: Bool) async throws {
+        let scene = try await FlightScene()
+        let posted = try #require(await scene.crowd(1, .page.with { $0.method = .post }).first)
+        if isHeadFirst {
+            let body = try await scene.begin(0, fields: Self.tagged)
+            try await removal.perform(scene)
+            await body.feed("posted", scene.world)
+            await body.finish(scene.world)
+        } else {
+            try await removal.perform(scene)
+            try await scene.answer(0, fields: Self.tagged, body: "posted")
+            #expect(posted.info?.isStored == false)
+        }
+        #expect(posted.isComplete && posted.text == "posted")
+        let count = scene.origin.count
+        let later = try #require(await scene.crowd(1).first)
+        try #require(scene.origin.count == count + 1)
+        try await scene.answer(count, body: "got")
+        #expect(later.text == "got" && later.info?.source == .origin)
+        await scene.close()
+    }
+
+    @Test("A response to POST is stored although others were removed meanwhile")
+    func otherRemovalsDuringAPostForbidNothing() async throws {
+        let scene = try await FlightScene()
+        _ = await scene.crowd(1, .page.with { $0.method = .post })
+        await Removal.purge(.tag("sport"), scene)
+        await Removal.purge(.request(CacheRequest(url: "http://example.com/other")), scene)
+        try await scene.answer(0, fields: Self.tagged, body: "posted")
+        let later = try #require(await scene.crowd(1).first)
+        #expect(later.text == "posted" && later.info?.source == .fresh)
+        await scene.close()
+    }
 }

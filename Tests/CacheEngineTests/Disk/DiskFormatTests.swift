@@ -259,7 +259,7 @@ import Testing
     @Test func purgesRoundTripAndDamagedOnesAreRefused() {
         let scopes: [RemovalScope] = [
             .everything, .tag("user:42"), .tag(""), .storageClass(.pinned),
-            .storedAfter(seconds: -5), .storedBefore(seconds: 1 << 40),
+            .storedAfter(unixSeconds: -5), .storedBefore(unixSeconds: 1 << 40),
         ]
         for scope in scopes {
             let record = PurgeRecord.removal(scope)

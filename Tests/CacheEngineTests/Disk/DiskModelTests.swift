@@ -180,7 +180,7 @@ struct DiskModelRun {
     private mutating func purge(in tier: DiskTier) async throws {
         let scopes: [RemovalScope] = [
             .everything, .tag("a"), .tag("b"), .tag("c"), .tag("a"), .storageClass(.session),
-            .storedBefore(seconds: store.now - 100), .storedAfter(seconds: store.now),
+            .storedBefore(unixSeconds: store.now - 100), .storedAfter(unixSeconds: store.now),
         ]
         let scope = scopes[Int(random.next() % UInt64(scopes.count))]
         do {

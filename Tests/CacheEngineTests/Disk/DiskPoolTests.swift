@@ -257,7 +257,7 @@ import Testing
     }
 
     @Test(arguments: [
-        RemovalScope.tag("t"), .storedBefore(seconds: 1), .storedAfter(seconds: 0),
+        RemovalScope.tag("t"), .storedBefore(unixSeconds: 1), .storedAfter(unixSeconds: 0),
         .storageClass(.permanent), .everything,
     ])
     func olderPurgeTakesNothingFromANewerOne(scope: RemovalScope) throws {

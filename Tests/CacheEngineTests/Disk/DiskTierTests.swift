@@ -175,8 +175,8 @@ import Testing
     }
 
     @Test(arguments: [
-        RemovalScope.everything, .storageClass(.pinned), .storedAfter(seconds: 2_000_000),
-        .storedBefore(seconds: 2_000_000),
+        RemovalScope.everything, .storageClass(.pinned), .storedAfter(unixSeconds: 2_000_000),
+        .storedBefore(unixSeconds: 2_000_000),
     ])
     func purgeCoversWhatItSays(scope: RemovalScope) async throws {
         let store = DiskStore()

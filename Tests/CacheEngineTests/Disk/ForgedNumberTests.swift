@@ -59,6 +59,39 @@ import Testing
         await store.close()
     }
 
+    /// Where a forged footer may say that a record is; the first one, in the first slot, is the place
+    /// that stands for no record.
+    static let places: [(offset: Int, bytes: Int)] = [
+        (0, 0), (0, 64), (64, 128), (SegmentHeader.sizeBytes, 0), (60 << 10, 64), (1 << 30, 64),
+    ]
+
+    /// The record counts as unreadable: its key is lost, and its older record does not come back.
+    @Test(arguments: places.indices)
+    func forgedPlaceCostsItsEntryAlone(number: Int) async throws {
+        let (store, files) = try await Self.store(isKilled: false)
+        let second = try await store.open()
+        #expect(second.enqueue(try store.entry(3, version: 1)) == .stored)
+        let hash = try store.storeKey(3).hash
+        await store.close()
+        let path = try #require(files.paths.first { $0.hasSuffix("00000.seg") })
+        var bytes = try #require(files.bytes(of: path))
+        let isForged = bytes.withUnsafeMutableBytes { segment in
+            Self.forgeFooter(Self.places[number], ofLast: hash, in: segment)
+        }
+        try #require(isForged)
+        files.replace(path, with: bytes)
+        let tier = try await store.open()
+        #expect(tier.recovery.damaged == 1)
+        #expect(try await store.version(1) == 0)
+        for number in [2, 3] { #expect(try await store.version(number) == nil, "\(number)") }
+        #expect(try await !tier.remove(store.storeKey(3)))
+        #expect(tier.enqueue(try store.entry(4)) == .stored)
+        _ = try await store.reopen()
+        for number in [2, 3] { #expect(try await store.version(number) == nil, "\(number)") }
+        for number in [1, 4] { #expect(try await store.version(number) == 0, "\(number)") }
+        await store.close()
+    }
+
     /// A store of the keys 1 and 3, from which 2 was removed.
     private static func store(isKilled: Bool) async throws -> (DiskStore, FaultyFileSystem) {
         let files = FaultyFileSystem(seed: 1)
@@ -111,6 +144,39 @@ import Testing
         guard var trailer = known else { return false }
         trailer.sequenceMin = number - (trailer.sequenceMax - trailer.sequenceMin)
         trailer.sequenceMax = number
+        trailer.encode(into: page)
+        return true
+    }
+
+    /// Lets the last item of that key name another place, in a footer of one page.
+    private static func forgeFooter(
+        _ place: (offset: Int, bytes: Int),
+        ofLast hash: KeyHash,
+        in segment: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard let header = SegmentHeader(decoding: UnsafeRawBufferPointer(segment)) else {
+            return false
+        }
+        let start = segment.count - SegmentTrailer.sizeBytes
+        let page = UnsafeMutableRawBufferPointer(rebasing: segment[start...])
+        let known = SegmentTrailer(
+            decoding: UnsafeRawBufferPointer(page),
+            of: header,
+            segmentBytes: segment.count
+        )
+        guard var trailer = known else { return false }
+        let end = trailer.footerOffset + trailer.itemCount * FooterItem.sizeBytes
+        let footer = UnsafeMutableRawBufferPointer(rebasing: segment[trailer.footerOffset..<end])
+        let position = (0..<trailer.itemCount).map { $0 * FooterItem.sizeBytes }.last { position in
+            UnsafeRawBufferPointer(footer).littleEndian(at: position + 8, as: UInt64.self)
+                == hash.identity
+        }
+        guard let position else { return false }
+        let size = UnsafeRawBufferPointer(footer).littleEndian(at: position + 20, as: UInt32.self)
+        let units = UInt32(place.bytes / recordUnitBytes)
+        footer.setLittleEndian(UInt32(place.offset / recordUnitBytes), at: position + 16)
+        footer.setLittleEndian(size & ~0xFF_FFFF | units, at: position + 20)
+        trailer.footerCRC = UnsafeRawBufferPointer(footer).crc32c()
         trailer.encode(into: page)
         return true
     }

@@ -53,4 +53,32 @@ import Testing
         #expect(hasFailed == (ending == .unsynchronized))
         await stage.end()
     }
+
+    /// The body is complete; the shutdown does not cut off its reader.
+    @Test func readerBehindGetsEveryByteAfterTheShutdown() async throws {
+        let source = ManualBody()
+        let origin = ScriptedOrigin { _, _ in
+            OriginResponse(
+                status: 200,
+                fields: ["Cache-Control": "max-age=60"],
+                body: source.stream()
+            )
+        }
+        let stage = try await Stage(origin) {
+            $0.memory = .megabytes(4)
+            $0.backing = .disk(path: "/cache", capacity: .megabytes(128))
+            $0.backing.fileSystem = .replaced(FaultyFileSystem(seed: 1))
+            $0.originLimits.windowSize = .bytes(128 << 10)
+        }
+        let response = try await stage.cache.respond(to: CacheRequest(url: Stage.url))
+        var iterator = response.body.makeAsyncIterator()
+        source.feed(Self.pieces[0])
+        var read = try await iterator.next()?.array ?? []
+        for piece in Self.pieces.dropFirst() { source.feed(piece) }
+        source.finish()
+        await stage.cache.waitUntilIdle()
+        await stage.end()
+        while let piece = try await iterator.next() { read += piece.array }
+        #expect(read == Self.pieces.flatMap(\.array))
+    }
 }

@@ -29,6 +29,20 @@ import Testing
         await store.close()
     }
 
+    /// The opening can tell no more about the file than a reader.
+    @Test func bodyThatMayNotBeOpenedAtAnOpeningIsKept() async throws {
+        let (store, path) = try await LargeBodyTests.closedStore(files)
+        let bytes = try #require(files.bytes(of: path)).count
+        files.plan.forbidden = [path]
+        let tier = try await store.open()
+        #expect(tier.recovery.damaged == 0)
+        #expect(tier.statistics.fileBytes >= bytes)
+        #expect(try await store.version(1) == nil)
+        files.plan = .init()
+        #expect(try await store.version(1) == 4)
+        await store.close()
+    }
+
     @Test func bodyWhoseFileIsGoneIsGivenUp() async throws {
         let (store, path) = try await LargeBodyTests.closedStore(files)
         let tier = try await store.open()

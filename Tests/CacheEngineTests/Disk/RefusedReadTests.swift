@@ -58,15 +58,22 @@ import Testing
         await stage.end()
     }
 
-    @Test func softPurgeOfAURLHoldsThoughReadsAreRefused() async throws {
+    @Test(arguments: [false, true])
+    func softPurgeOfAURLHoldsThoughReadsAreRefused(ofOneVariant: Bool) async throws {
         let stage = try await stage()
         try await stall()
-        async let marking = stage.cache.markStale(CacheRequest(url: Stage.url))
+        async let marking = Self.mark(stage.cache, oneVariant: ofOneVariant)
         try await releaseAfterARefusal(stage)
         let isMarked = try await marking
         #expect(isMarked)
         #expect(try await stage.get().source != .fresh)
         await stage.end()
+    }
+
+    private static func mark(_ cache: HTTPCache, oneVariant: Bool) async throws -> Bool {
+        let request = CacheRequest(url: Stage.url)
+        return oneVariant
+            ? try await cache.markVariantStale(request) : try await cache.markStale(request)
     }
 
     /// The response cannot be marked as long as it cannot be read, so it is removed.

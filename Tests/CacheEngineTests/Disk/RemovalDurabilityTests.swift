@@ -13,11 +13,12 @@ import Testing
         case unsafeMethod, reload, reloadOfPieces, revalidatedUnstored, confirmedShorter
         case replacedByVariants, headThatDiffers, storedByHand, removed, variantRemoved, purged,
             purgedAll
-        case softByRequest, softByTag
+        case softByRequest, variantSoftByRequest, softByTag
 
         /// The removals that the application requests and that store no new response.
         static let asked: [Change] = [
-            .removed, .variantRemoved, .purged, .purgedAll, .softByRequest, .softByTag,
+            .removed, .variantRemoved, .purged, .purgedAll, .softByRequest, .variantSoftByRequest,
+            .softByTag,
         ]
     }
 
@@ -440,6 +441,7 @@ import Testing
         case .purged: try await cache.purge(tag: "t")
         case .purgedAll: try await cache.removeAll()
         case .softByRequest: #expect(try await cache.markStale(request))
+        case .variantSoftByRequest: #expect(try await cache.markVariantStale(request))
         default: try await cache.markStale(tagged: "t")
         }
     }

@@ -68,8 +68,8 @@ import Testing
         Mistake("caching.maximumVariants is 0; give a number above 0") {
             $0.caching.maximumVariants = 0
         },
-        Mistake("caching.negativeLifetimes[404] is -5.0; give a number from 0 on") {
-            $0.caching.negativeLifetimes = [404: .seconds(-5)]
+        Mistake("caching.statusLifetimes[404] is -5.0; give a number from 0 on") {
+            $0.caching.statusLifetimes = [404: .seconds(-5)]
         },
         Mistake(
             "caching.maximumLifetime is 5.0, and caching.minimumLifetime is 10.0; "

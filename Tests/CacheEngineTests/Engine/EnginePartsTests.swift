@@ -58,6 +58,36 @@ import Testing
         #expect(Self.isPermitted(ledger, 1, since: ledger.ticket()))
     }
 
+    @Test("the removal that a response makes itself does not forbid it, and each other one does")
+    func ledgerKnowsTheOwnRemovalOfAResponse() {
+        let ledger = RemovalLedger()
+        let key = KeyHash(placement: 1, identity: 0)
+        func own(after remove: () -> Void) -> RemovalLedger.Ticket {
+            let ticket = ledger.ticket()
+            remove()
+            return ledger.note(key, by: ticket)
+        }
+        func purge() {
+            ledger.begin(.tag("red"))
+            ledger.end(.tag("red"))
+        }
+        let before = ledger.ticket()
+        let undisturbed = own {}
+        #expect(Self.isPermitted(ledger, 1, tags: ["red"], since: undisturbed))
+        #expect(!Self.isPermitted(ledger, 1, since: before))
+        #expect(!Self.isPermitted(ledger, 1, since: own { ledger.note(key) }))
+        #expect(!Self.isPermitted(ledger, 1, since: own { ledger.note(key, isSoft: true) }))
+        let besideTag = own { purge() }
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: besideTag))
+        #expect(Self.isPermitted(ledger, 1, tags: ["blue"], since: besideTag))
+        let later = own {}
+        purge()
+        #expect(!Self.isPermitted(ledger, 1, tags: ["red"], since: later))
+        #expect(Self.isPermitted(ledger, 1, since: later))
+        ledger.note(key)
+        #expect(!Self.isPermitted(ledger, 1, since: later))
+    }
+
     @Test("tags and everything are covered too")
     func ledgerCoversTagsAndEverything() {
         let ledger = RemovalLedger()

@@ -41,7 +41,7 @@ import Testing
     /// The store was permitted before the removal began and reaches the disk after it.
     ///
     /// The removed entry must not come back from disk.
-    @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(seconds: 2_000_000)])
+    @Test(arguments: [RemovalScope.tag("news"), .everything, .storedBefore(unixSeconds: 2_000_000)])
     func removalWaitsForAStoreBetweenMemoryAndDisk(scope: RemovalScope) async throws {
         let folder = TemporaryFolder()
         let disk = try await DiskTier.open(

@@ -58,6 +58,8 @@ import Testing
         let isFound = try await cache.markStale(Self.request)
         #expect(isFound)
         #expect(relay.shared.last == SharedPurge(key, isSoft: true))
+        #expect(try await cache.markVariantStale(Self.request))
+        #expect(relay.shared.last == SharedPurge(key, isSoft: true))
         #expect(try await cache.remove(Self.request))
         #expect(relay.shared.last == SharedPurge(key, isSoft: false))
         _ = try await cache.removeVariant(Self.request)
@@ -70,10 +72,10 @@ import Testing
         #expect(relay.shared.last == SharedPurge(.everything, isSoft: false))
         let report = try await cache.purge(.everything, isSoft: true)
         #expect(relay.shared.last == SharedPurge(.everything, isSoft: true))
-        #expect(relay.shared.count == 7 && relay.areApplied.allSatisfy { $0 })
+        #expect(relay.shared.count == 8 && relay.areApplied.allSatisfy { $0 })
         let receipt = try #require(report.receipt)
-        #expect(receipt.position == 7 && receipt.replicas == 1 && receipt.connectedReplicas == 2)
-        #expect(await cache.statistics.fleet?.appended == 7)
+        #expect(receipt.position == 8 && receipt.replicas == 1 && receipt.connectedReplicas == 2)
+        #expect(await cache.statistics.fleet?.appended == 8)
         await cache.shutDown()
         #expect(relay.isShutDown)
     }
@@ -92,8 +94,9 @@ import Testing
             { _ = try await cache.purge(tag: "t") },
             { _ = try await cache.removeAll() },
             { _ = try await cache.markStale(Self.request) },
+            { _ = try await cache.markVariantStale(Self.request) },
             { try await cache.markStale(tagged: "t") },
-            { _ = try await cache.purge([.tag("t"), .everything], isSoft: false) },
+            { _ = try await cache.purge([.tag("t"), .everything]) },
         ]
         for purge in purges {
             _ = try await cache.removeAll()
@@ -142,7 +145,7 @@ import Testing
         let memory = cache.services.tiers.memory
         for number in 0..<20_000 { memory.store(MemoryFixtures.entry("k\(number)")) }
         let tags = (0..<200).map { PurgeTarget.tag("t\($0)") }
-        #expect(try await cache.purge(tags, isSoft: false).entries == 0)
+        #expect(try await cache.purge(tags).entries == 0)
         #expect(await memory.sweeper.walkCount < tags.count / 2)
         await cache.shutDown()
     }
@@ -154,8 +157,8 @@ import Testing
         let cache = try await cache(origin: post)
         _ = try await source(cache)
         try await cache.endSession()
-        try await cache.removeAll(in: .storedBefore(seconds: 1))
-        try await cache.removeAll(in: .storedAfter(seconds: 1 << 40))
+        try await cache.removeAll(in: .storedBefore(unixSeconds: 1))
+        try await cache.removeAll(in: .storedAfter(unixSeconds: 1 << 40))
         _ = try await source(cache)
         var unsafe = Self.request
         unsafe.method = .delete
@@ -212,13 +215,58 @@ import Testing
         let cache = try await cache()
         _ = try await source(cache)
         await #expect(throws: CacheError.self) {
-            try await cache.purge(
-                [.tag("t"), .request(CacheRequest(url: "nothing"))],
-                isSoft: false
-            )
+            try await cache.purge([.tag("t"), .request(CacheRequest(url: "nothing"))])
         }
         #expect(relay.shared.isEmpty)
         #expect(try await source(cache) == .fresh)
+        await cache.shutDown()
+    }
+
+    // MARK: Several targets
+
+    @Test func targetsOfOneCallShareAReport() async throws {
+        let cache = try await cache()
+        _ = try await source(cache)
+        let other = CacheRequest(url: "http://h.test/2")
+        _ = try await cache.respond(to: other).body.collect()
+        // The entry of the URL carries the tag, and counts once.
+        let report = try await cache.purge([.tag("t"), .request(Self.request), .tag("none")])
+        #expect(report.entries == 2)
+        #expect(report.receipt?.position == 3)
+        #expect(relay.shared.count == 3 && relay.areApplied.allSatisfy { $0 })
+        let empty = try await cache.purge([])
+        #expect(empty.entries == 0 && empty.receipt == nil)
+        _ = try await source(cache)
+        let soft = try await cache.purge([.request(Self.request), .request(other)], isSoft: true)
+        #expect(soft.entries == 1)
+        #expect(try await source(cache) == .stale)
+        await cache.shutDown()
+    }
+
+    @Test func targetsBeyondTheLimitAreRefusedBeforeAnythingIsPurged() async throws {
+        let cache = try await cache()
+        _ = try await source(cache)
+        let targets = [PurgeTarget](repeating: .tag("t"), count: 1_025)
+        let error = await #expect(throws: CacheError.self) { try await cache.purge(targets) }
+        #expect(error?.code == .requestInvalid)
+        #expect(error?.detail.contains(" 1025 targets, more than 1024;") == true)
+        #expect(relay.shared.isEmpty)
+        #expect(try await source(cache) == .fresh)
+        #expect(try await cache.purge(Array(targets.dropLast())).entries == 1)
+        await cache.shutDown()
+    }
+
+    /// The log may take what the storage of this machine has refused.
+    @Test func targetsAreAppliedAndSharedBesideOneThatFails() async throws {
+        let store = TagFailingStore()
+        let cache = try await cache(.custom(store))
+        _ = try await source(cache)
+        await #expect(throws: (any Error).self) {
+            try await cache.purge([.tag("failing"), .request(Self.request)])
+        }
+        #expect(try await cache.storedResponse(for: Self.request) == nil)
+        #expect(relay.shared.count == 2)
+        #expect(relay.areApplied == [false, false])
         await cache.shutDown()
     }
 
@@ -351,4 +399,21 @@ import Testing
         #expect(try await cache.storedResponse(for: Self.request) == nil)
         await cache.shutDown()
     }
+}
+
+/// A store that fails at the removal of one tag.
+private final class TagFailingStore: CacheStore {
+    struct Failure: Error {}
+
+    private let inner = InMemoryStore()
+
+    func entry(for key: StoreKey) async throws -> StoredEntry? { try await inner.entry(for: key) }
+    func store(_ entry: StoredEntry) async throws -> StoreOutcome { try await inner.store(entry) }
+    func remove(_ key: StoreKey) async throws -> Bool { try await inner.remove(key) }
+    func removeAll(in scope: RemovalScope) async throws -> RemovalCount {
+        if scope == .tag("failing") { throw Failure() }
+        return try await inner.removeAll(in: scope)
+    }
+    func usage() async -> StoreUsage { await inner.usage() }
+    func flush() async throws { try await inner.flush() }
 }

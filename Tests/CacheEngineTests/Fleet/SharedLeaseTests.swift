@@ -137,10 +137,31 @@ import Testing
         )
         let ledger = world.cache.services.tiers.ledger
         _ = await world.answer(Self.request)
-        tier.onPublish { ledger.begin(.storedBefore(seconds: .max)) }
+        tier.onPublish { ledger.begin(.storedBefore(unixSeconds: .max)) }
         _ = await world.answer(CacheRequest(url: "http://example.com/other"))
-        ledger.end(.storedBefore(seconds: .max))
+        ledger.end(.storedBefore(unixSeconds: .max))
         #expect(tier.permissions == [true, false])
+        #expect(await world.shutDown())
+    }
+
+    /// Another machine may share an index again that leads to a variant which no look-up finds now.
+    @Test(arguments: [false, true])
+    func markOfAVariantTakesAllIfEntriesAreShared(isShared: Bool) async throws {
+        let relay = ScriptedRelay(sharing: isShared ? LeasingTier() : nil)
+        let world = try await SimulatedCache(
+            origin: ScriptedOrigin(fields: ["Cache-Control": "max-age=60", "Vary": "Accept"]),
+            fleet: relay.fleet
+        )
+        let requests = ["a/a", "b/b"].map { type in
+            CacheRequest(url: "http://example.com/a", fields: ["Accept": type])
+        }
+        for request in requests { _ = await world.answer(request) }
+        await world.perform { _ = try? await $0.markVariantStale(requests[0]) }
+        #expect(relay.shared.map(\.isSoft) == [true])
+        let other = await world.answer(requests[1])
+        #expect(other.isComplete && (other.info?.source == .fresh) == !isShared)
+        let marked = await world.answer(requests[0])
+        #expect(marked.isComplete && marked.info?.source == .origin)
         #expect(await world.shutDown())
     }
 

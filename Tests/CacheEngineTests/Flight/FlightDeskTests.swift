@@ -151,10 +151,12 @@ import Testing
         #expect(!isStillMarked)
     }
 
-    @Test("a flight that waits too long for its head gives its key to a new one")
+    @Test("a flight beyond the maximum age gives its key to a new one")
     func anOverdueFlightGivesUpItsKey() {
-        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
-        let limit = CollapsingOptions().maximumAge.nanoseconds
+        var limits = CollapsingOptions()
+        limits.maximumAge = .seconds(60)
+        let desk = FlightDesk(limits: limits, desks: 1)
+        let limit: UInt64 = 60_000_000_000
         let first = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
         let joined = desk.board(Self.key(1), Self.request, nowNanoseconds: limit - 1, Checks())
         let second = desk.board(Self.key(1), Self.request, nowNanoseconds: limit, Checks())
@@ -167,6 +169,19 @@ import Testing
         #expect(old === same && old !== new)
         #expect(old.isOver && !old.permit.isValid && !new.isOver)
         #expect(desk.count == 1)
+    }
+
+    @Test("a flight keeps its key for as long as its requests have time, if no age is set")
+    func aFlightWithoutAMaximumAgeKeepsItsKey() {
+        let desk = FlightDesk(limits: CollapsingOptions(), desks: 1)
+        let first = desk.board(Self.key(1), Self.request, nowNanoseconds: 0, Checks())
+        let hour: UInt64 = 3_600_000_000_000
+        let second = desk.board(Self.key(1), Self.request, nowNanoseconds: hour, Checks())
+        guard case .leading(let old, _) = first, case .aboard(let same, _) = second else {
+            Issue.record("The first request leads, and the second follows")
+            return
+        }
+        #expect(old === same && old.permit.isValid)
     }
 
     /// The response for the asker alone ends the flight, whose task still delivers the body.

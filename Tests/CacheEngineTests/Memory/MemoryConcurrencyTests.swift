@@ -34,7 +34,7 @@ import Testing
                 let version = UInt64(round) << 8 | number
                 let count = Int(random.next() % 6_000)
                 tier.store(MemoryFixtures.entry(key, version: version, bodyCount: count))
-            case 2 where round % 64 == 0: tier.removeAtOnce(in: .storedBefore(seconds: 1))
+            case 2 where round % 64 == 0: tier.removeAtOnce(in: .storedBefore(unixSeconds: 1))
             case 2: tier.removeKey(key)
             default:
                 guard let found = tier.look(key) else { continue }

@@ -50,7 +50,7 @@ import Testing
         let tier = Self.tier(4_096, tagCount: 128)
         // Each tag, class and time twice; of two equal scopes, the first one counts.
         let tags = (64..<1_064).map { RemovalScope.tag("t\($0)") }
-        let others: [RemovalScope] = [.storageClass(.session), .storedBefore(seconds: 0)]
+        let others: [RemovalScope] = [.storageClass(.session), .storedBefore(unixSeconds: 0)]
         var sweep = ScopeSweep(tags + others + tags + others, of: tier.shards)
         while !sweep.isDone { sweep.advance() }
         #expect(sweep.scopes.comparisonCount == 4_096 * others.count + 4_096 / 2)

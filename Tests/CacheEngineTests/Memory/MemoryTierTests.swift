@@ -45,14 +45,23 @@ import Testing
     @Test func promotionIntoAFullMemoryWaitsForASecondRequest() async {
         let tier = MemoryTier(.init(capacityBytes: 1 << 20))
         for index in 0..<2_000 {
-            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 1_000))
+            tier.store(MemoryFixtures.entry("k\(index)", bodyCount: 3_000))
         }
-        let evictions = await tier.counters().evictions
-        let entry = MemoryFixtures.entry("from disk", version: 1, bodyCount: 1_000)
-        #expect(!tier.promote(entry))
-        #expect(await tier.counters().evictions == evictions)
-        #expect(tier.promote(entry))
-        #expect(tier.look("from disk").flatMap(MemoryFixtures.version) == 1)
+        var (refusals, promotions) = (0, 0)
+        for index in 0..<200 {
+            let entry = MemoryFixtures.entry("d\(index)", version: 1, bodyCount: 3_000)
+            let evictions = await tier.counters().evictions
+            // There may be room, as evictions come in batches, and the sketch may count requests for
+            // other keys as those for this one.
+            guard !tier.promote(entry) else { continue }
+            refusals += 1
+            #expect(await tier.counters().evictions == evictions)
+            // The next victim may have been requested twice too.
+            guard tier.promote(entry) else { continue }
+            #expect(tier.look("d\(index)").flatMap(MemoryFixtures.version) == 1)
+            promotions += 1
+        }
+        #expect(refusals > 10 && promotions > 0, "\(refusals), \(promotions)")
         #expect(tier.usage().bytes <= 1 << 20)
     }
 
@@ -111,8 +120,8 @@ import Testing
         }
         #expect(await tier.removeAll(in: .tag("even")).entries == 500)
         #expect(await tier.removeAll(in: .storageClass(.session)).entries == 100)
-        #expect(await tier.removeAll(in: .storedAfter(seconds: 900)).entries == 40)
-        #expect(await tier.removeAll(in: .storedBefore(seconds: 100)).entries == 40)
+        #expect(await tier.removeAll(in: .storedAfter(unixSeconds: 900)).entries == 40)
+        #expect(await tier.removeAll(in: .storedBefore(unixSeconds: 100)).entries == 40)
         let left = tier.usage().entries
         #expect(await tier.removeAll(in: .everything).entries == left)
         #expect(tier.usage().entries == 0)

@@ -280,6 +280,43 @@ import Testing
         await scene.close()
     }
 
+    /// The head is in time, however many requests come meanwhile.
+    @Test func s10SlowHeadEndsNoFlight() async throws {
+        let scene = try await FlightScene { $0.originLimits.maximumHeadTime = .seconds(120) }
+        let first = try #require(await scene.crowd(1).first)
+        await scene.world.advance(seconds: 85)
+        let second = try #require(await scene.crowd(1).first)
+        #expect(scene.origin.count == 1)
+        await scene.world.advance(seconds: 5)
+        #expect(first.end == nil && second.end == nil)
+        // The time until the head counts as age (RFC 9111 §4.2.3).
+        let fields: HeaderFields = ["Cache-Control": "max-age=600"]
+        try await scene.answer(0, fields: fields, body: "slow")
+        #expect(first.isComplete && first.text == "slow" && first.info?.source == .origin)
+        #expect(second.isComplete && second.text == "slow" && second.info?.source == .collapsed)
+        await scene.world.advance(seconds: 40)
+        let third = try #require(await scene.crowd(1).first)
+        #expect(third.text == "slow" && third.info?.source == .fresh)
+        #expect(scene.origin.count == 1)
+        await scene.close()
+    }
+
+    /// The request that was sent has its time, though another one asks for itself meanwhile.
+    @Test func s10EscapeEndsNoSlowHead() async throws {
+        let scene = try await FlightScene { $0.originLimits.maximumHeadTime = .seconds(120) }
+        let first = try #require(await scene.crowd(1).first)
+        await scene.world.advance(seconds: 65)
+        let second = try #require(await scene.crowd(1).first)
+        await scene.world.advance(seconds: 25)
+        #expect(scene.origin.held.count == 2)
+        try await scene.answer(0, fields: ["Cache-Control": "max-age=600"], body: "slow")
+        #expect(first.isComplete && first.text == "slow")
+        #expect(await scene.crowd(1).first?.info?.source == .fresh)
+        try await scene.answer(1, body: "escaped")
+        #expect(second.isComplete && second.text == "escaped")
+        await scene.close()
+    }
+
     @Test func s11AWaiterPastItsLimitAsksForItselfAndIsNotStored() async throws {
         let scene = try await FlightScene {
             $0.collapsing.maximumWait = .seconds(2)

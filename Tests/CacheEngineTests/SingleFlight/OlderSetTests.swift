@@ -161,7 +161,7 @@ import Testing
         stage.clock.advance(seconds: 61)
         #expect(try await stage.get(Stage.url, coded).source == .revalidated)
         #expect(try await stage.get(Stage.url, coded).source == .fresh)
-        #expect(try await stage.cache.markStale(request))
+        #expect(try await stage.cache.markVariantStale(request))
         #expect(try await stage.get(Stage.url, coded).source == .revalidated)
         origin.follow { _, _ in .whole(fields: ["Cache-Control": "no-store"], body: "unkept") }
         #expect(try await stage.get(Stage.url, coded, policy: .revalidate).body == "unkept")

@@ -54,6 +54,10 @@ import Testing
         try await Self.withAdmin { proxy, _, port async throws in
             for _ in 0..<3 { _ = try await proxy.request("/1") }
             #expect(try await Self.ask(port, "GET /healthz").text == "ok\n")
+            for scheme in ["http", "https"] {
+                let absolute = "GET \(scheme)://host/healthz?a=/b"
+                #expect(try await Self.ask(port, absolute).text == "ok\n")
+            }
             let metrics = try await Self.ask(port, "GET /metrics").text
             #expect(metrics.contains("proxy_requests_total 3\n"))
             #expect(metrics.contains("proxy_loop_hits_total 2\n"))

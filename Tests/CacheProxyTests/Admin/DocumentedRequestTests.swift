@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Sends each request that the proxy's documentation shows.
+/// Sends each request that the proxy's and the operator's page show.
 @Suite struct DocumentedRequestTests {
     struct Request {
         var method = "GET"
@@ -19,15 +19,15 @@ import Testing
         }
     }
 
-    static func requests() throws -> [Request] {
-        let page = URL(filePath: #filePath).appending(path: "../../../../docs/cache-proxy.md")
+    static func requests(_ name: String) throws -> [Request] {
+        let page = URL(filePath: #filePath).appending(path: "../../../../docs/\(name).md")
         return try String(contentsOf: page.standardized, encoding: .utf8)
             .split(separator: "\n").filter { $0.hasPrefix("curl ") }.map(Request.init)
     }
 
     @Test func everyDocumentedRequestIsAnswered() async throws {
-        let requests = try Self.requests()
-        #expect(requests.count >= 7)
+        let requests = try Self.requests("cache-proxy") + Self.requests("operating")
+        #expect(requests.count >= 10)
         try await AdminTests.withAdmin { _, _, port async throws in
             for request in requests {
                 var fields = request.fields.map {

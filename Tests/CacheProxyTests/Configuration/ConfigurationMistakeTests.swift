@@ -177,6 +177,141 @@ import Testing
             "--grace: `x` is not a whole number in the range; give 0 to 31536000"
         ),
         .init(
+            ["--origin-timeout", "1"],
+            .optionUnknown,
+            "--origin-timeout: there is no such option; --help lists them"
+        ),
+        .init(
+            ["--stale-on-failure", "-1"],
+            .valueInvalid,
+            "--stale-on-failure: `-1` is not a whole number in the range; give 0 to 31536000"
+        ),
+        .init(
+            ["--lifetime", "60"],
+            .valueInvalid,
+            "--lifetime: `60` is not the lifetime of a status; give STATUS=SECONDS, as 404=10"
+        ),
+        .init(
+            ["--lifetime", ""],
+            .valueInvalid,
+            "--lifetime: `` is not the lifetime of a status; give STATUS=SECONDS, as 404=10"
+        ),
+        .init(
+            ["--lifetime", "200=60,"],
+            .valueInvalid,
+            "--lifetime: `` is not the lifetime of a status; give STATUS=SECONDS, as 404=10"
+        ),
+        .init(
+            ["--lifetime", "200=60=5"],
+            .valueInvalid,
+            "--lifetime: `200=60=5` is not the lifetime of a status; give STATUS=SECONDS, as 404=10"
+        ),
+        .init(
+            ["--lifetime", "200=60,100=5"],
+            .valueInvalid,
+            "--lifetime: `100` is not the status of a final response; give 200 to 599"
+        ),
+        .init(
+            ["--lifetime", "+200=60"],
+            .valueInvalid,
+            "--lifetime: `+200` is not the status of a final response; give 200 to 599"
+        ),
+        .init(
+            ["--lifetime", "any=60"],
+            .valueInvalid,
+            "--lifetime: `any` is not the status of a final response; give 200 to 599"
+        ),
+        .init(
+            ["--lifetime", "600=60"],
+            .valueInvalid,
+            "--lifetime: `600` is not the status of a final response; give 200 to 599"
+        ),
+        .init(
+            ["--lifetime", "304=60"],
+            .valueInvalid,
+            "--lifetime: a response with the status 304 is never stored; give another status"
+        ),
+        .init(
+            ["--lifetime", "404=1,410=2,404=1"],
+            .valueInvalid,
+            "--lifetime: the status 404 is given twice; give it once"
+        ),
+        .init(
+            ["--lifetime", "404=-5"],
+            .valueInvalid,
+            "--lifetime: `-5` is not a whole number in the range; give 0 to 31536000"
+        ),
+        .init(
+            ["--lifetime", "404=1m"],
+            .valueInvalid,
+            "--lifetime: `1m` is not a whole number in the range; give 0 to 31536000"
+        ),
+        .init(
+            ["--origin-host", "own"],
+            .valueInvalid,
+            "--origin-host: `own` is not known; give client or origin"
+        ),
+        .init(
+            ["--encodings", "gzip;q=1"],
+            .valueInvalid,
+            "--encodings: `gzip;q=1` is not the name of an encoding; give names as br, gzip or zstd"
+        ),
+        .init(
+            ["--encodings", "br,*"],
+            .valueInvalid,
+            "--encodings: `*` is not the name of an encoding; give names as br, gzip or zstd"
+        ),
+        .init(
+            ["--encodings", "gzip,,br"],
+            .valueInvalid,
+            "--encodings: `` is not the name of an encoding; give names as br, gzip or zstd"
+        ),
+        .init(
+            ["--encodings", "gzip,identity"],
+            .valueInvalid,
+            "--encodings: `identity` is always offered; give the others"
+        ),
+        .init(
+            ["--encodings", "gzip, GZIP"],
+            .valueInvalid,
+            "--encodings: `GZIP` is given twice; give it once"
+        ),
+        .init(
+            ["--encodings", (0..<17).map { "e\($0)" }.joined(separator: ",")],
+            .valueInvalid,
+            "--encodings: the list has 17 names; give at most 16"
+        ),
+        .init(
+            ["--ignore-query", "*"],
+            .valueInvalid,
+            "--ignore-query: `*` is not the name of a parameter; give it as URLs have it, and * only at its end"
+        ),
+        .init(
+            ["--ignore-query", "a=b"],
+            .valueInvalid,
+            "--ignore-query: `a=b` is not the name of a parameter; give it as URLs have it, and * only at its end"
+        ),
+        .init(
+            ["--ignore-query", "a,"],
+            .valueInvalid,
+            "--ignore-query: `` is not the name of a parameter; give it as URLs have it, and * only at its end"
+        ),
+        .init(
+            ["--ignore-query", "u*m_a"],
+            .valueInvalid,
+            "--ignore-query: `u*m_a` is not the name of a parameter; give it as URLs have it, and * only at its end"
+        ),
+        .init(
+            ["--ignore-query", "a,a*,a"],
+            .valueInvalid,
+            "--ignore-query: `a` is given twice; give it once"
+        ),
+        .init(
+            ["--ignore-query", (0..<65).map { "p\($0)" }.joined(separator: ",")],
+            .valueInvalid,
+            "--ignore-query: the list has 65 names; give at most 64"
+        ),
+        .init(
             ["--idle-timeout", "0"],
             .valueInvalid,
             "--idle-timeout: `0` is not a time; give seconds above 0, at most 86400"

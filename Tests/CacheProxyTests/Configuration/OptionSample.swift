@@ -64,7 +64,6 @@ struct OptionSample: Sendable {
     ]
 
     private static let times: [OptionSample] = [
-        .init("origin-timeout", "1.5", \.firstByteTime, .seconds(1.5)),
         .init("first-byte-timeout", "1.5", \.firstByteTime, .seconds(1.5)),
         .init("connect-timeout", "7", \.connectTime, .seconds(7)),
         .init("between-bytes-timeout", "8", \.betweenBytesTime, .seconds(8)),
@@ -73,6 +72,13 @@ struct OptionSample: Sendable {
         .init("drain-timeout", "4", \.drainTime, .seconds(4)),
         .init("send-timeout", "11", \.sendTime, .seconds(11)),
         .init("grace", "12", \.grace, .seconds(12)),
+        .init("stale-on-failure", "13", \.staleOnFailure, .seconds(13)),
+        .init(
+            "lifetime",
+            "200=60,404=0",
+            \.lifetimes,
+            [200: .seconds(60), 404: .zero]
+        ),
     ]
 
     private static let limits: [OptionSample] = [
@@ -86,6 +92,11 @@ struct OptionSample: Sendable {
         .init("set-cookie", "strip", \.cookies, .strip),
         .init("tags", "pass", \.tags, .pass),
         .init("field-names", "any", \.fieldNames, .any),
+        .init("origin-host", "origin", \.originHost, .origin),
+        .init("encodings", "br,GZIP") { $0.encodings?.names == ["br", "gzip"] },
+        .init("ignore-query", "a,b*") {
+            $0.ignoredParameters?.removed(from: "http://h/?a=1&bc&c") == "http://h/?c"
+        },
         .init("forwarded", "replace", \.forwarded, .replace),
         .init("condition-miss", "forward", \.conditionMiss, .forwarded),
         .init("ignore-client-no-cache", "on", \.ignoresClientCacheControl, true),

@@ -109,6 +109,14 @@ import Testing
         #expect(relay.shared == ["a", "b", "c"].map { SharedPurge(.tag($0), isSoft: false) })
     }
 
+    @Test func purgeOfEverythingReachesTheLog() async throws {
+        let receipt = FleetReceipt(position: 7, replicas: 0, connectedReplicas: 0)
+        let fields = [("Purge-Everything", "1")]
+        let (status, content, relay) = try await Self.purge(.success(receipt), fields)
+        #expect(status == 200 && content["everything"] as? Bool == true)
+        #expect(relay.shared == [SharedPurge(.everything, isSoft: false)])
+    }
+
     @Test func purgeThatTheLogRefusesIsAnError() async throws {
         let error = CacheError(.fleetFailed, detail: "said \"no\"\\\n")
         let (status, content, _) = try await Self.purge(.failure(error))

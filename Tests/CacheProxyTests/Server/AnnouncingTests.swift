@@ -94,7 +94,9 @@ import Testing
             #expect(machine.course == .announcing && machine.deadline == .head)
             #expect(!last.contains("start") && !last.contains("stop"))
         }
-        #expect(machine.deadlinePassed(isResponseRunning: false) == .refuseHeader)
+        #expect(
+            machine.deadlinePassed(isResponseRunning: false, takesOutput: false) == .refuseHeader
+        )
         #expect(machine.close(endsBody: false) == .close)
     }
 

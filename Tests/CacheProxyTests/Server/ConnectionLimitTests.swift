@@ -114,6 +114,71 @@ import Testing
         }
     }
 
+    /// They have their responses, and send content that is only dropped, for as long as they like.
+    @Test func clientsThatDripContentMakeRoom() async throws {
+        let responder = ScriptedResponder { request in
+            request.method == .get ? .text("done") : .text("no", status: 413)
+        }
+        try await withServer(responder) {
+            $0.connectionsMax = 2
+        } _: { server in
+            let dripping = try (0..<2).map { _ in try WireClient(server.port) }
+            for client in dripping {
+                let head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
+                let early = try await client.exchange(head)
+                #expect(early.status == 413 && early["Connection"] == nil)
+            }
+            let drips = Task {
+                while !Task.isCancelled {
+                    // Fails once the server has closed the connection.
+                    for client in dripping { try? await client.send("x") }
+                    await pause(milliseconds: 50)
+                }
+            }
+            defer { drips.cancel() }
+            await pause(milliseconds: Int32(Worker.waitMillisecondsMin) + 100)
+            let begun = ContinuousClock.now
+            #expect(try await WireClient(server.port).exchange(ServerTests.get).status == 200)
+            #expect(ContinuousClock.now - begun < .seconds(5))
+            #expect(server.counters[0][.displaced] == 1)
+        }
+    }
+
+    /// It only drops content, but the system still sends its response, for as long as a client may
+    /// take nothing.
+    @Test(arguments: [(Duration.seconds(60), true), (.milliseconds(100), false)])
+    func clientThatStillReadsItsResponseKeepsItsPlace(_ row: (limit: Duration, isKept: Bool))
+        async throws
+    {
+        let page = String(repeating: "x", count: 128 << 10)
+        let responder = ScriptedResponder { request in
+            request.method == .get ? .text("done") : .text(page, status: 413)
+        }
+        try await withServer(responder) {
+            $0.connectionsMax = 2
+            $0.timeouts.write = row.limit
+        } _: { server in
+            let reading = try WireClient(server.port, receiveBytes: 16 << 10)
+            try await reading.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n")
+            #expect(await eventually { !responder.urls.isEmpty })
+            await pause(milliseconds: 100)
+            let idle = try WireClient(server.port)
+            #expect(try await idle.exchange(ServerTests.get).status == 200)
+            await pause(milliseconds: Int32(Worker.waitMillisecondsMin) + 100)
+            let new = try WireClient(server.port)
+            #expect(try await new.exchange(ServerTests.get).status == 200)
+            #expect(server.counters[0][.displaced] == 1)
+            guard row.isKept else {
+                #expect(try await idle.exchange(ServerTests.get).status == 200)
+                return
+            }
+            #expect(try await idle.isClosed())
+            try await reading.send("y")
+            let response = try await reading.response()
+            #expect(response.isComplete && response.text == page)
+        }
+    }
+
     /// The new client comes in the same turn as the first segment of the request.
     @Test func clientThatBeginsARequestKeepsItsPlace() async throws {
         let stile = TurnStile()

@@ -302,5 +302,23 @@ extension ConnectionMachineTests {
             "close",
             readsOn: true
         ),
+        Row(
+            "client takes what the system holds",
+            hit + [.queued, .late(isResponseRunning: false, takesOutput: true)],
+            "wait(start(write))",
+            readsOn: true
+        ),
+        Row(
+            "client takes what the system holds, then nothing",
+            hit + [.queued, .late(isResponseRunning: false, takesOutput: true), .late],
+            "close",
+            readsOn: true
+        ),
+        Row(
+            "client that sends nothing has taken all",
+            upload + [.late(isResponseRunning: false, takesOutput: true)],
+            "close",
+            readsOn: true
+        ),
     ]
 }

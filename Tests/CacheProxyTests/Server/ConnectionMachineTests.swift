@@ -34,7 +34,7 @@ import Testing
         case blocked
         case sent(hasMore: Bool)
         case settled(endsIdle: Bool)
-        case late(isResponseRunning: Bool)
+        case late(isResponseRunning: Bool, takesOutput: Bool = false)
 
         static let readable = Event.socket(readable: true, writable: false, ending: false)
         static let ending = Event.socket(readable: true, writable: false, ending: true)
@@ -86,8 +86,12 @@ import Testing
             case .linger(let change): return "linger \(change)"
             case .close: return "close"
             }
-        case .late(let isRunning):
-            return "\(machine.deadlinePassed(isResponseRunning: isRunning))"
+        case .late(let isRunning, let takesOutput):
+            let action = machine.deadlinePassed(
+                isResponseRunning: isRunning,
+                takesOutput: takesOutput
+            )
+            return "\(action)"
         }
         return ""
     }
@@ -162,6 +166,19 @@ import Testing
         machine.turnCame()
         for event in Self.exchange { Self.apply(event, to: &machine) }
         #expect(machine.idleDeadline == nil)
+    }
+
+    /// It has its response, and its content is read only to keep the connection.
+    @Test func connectionThatDropsContentMayMakeRoom() {
+        var machine = Machine(discardedBytesMax: 100)
+        for event in Self.upload + [.answer] { Self.apply(event, to: &machine) }
+        #expect(machine.idleDeadline == nil)
+        for event in [Event.queued, .responseEnded] { Self.apply(event, to: &machine) }
+        #expect(machine.idleDeadline == nil)
+        Self.apply(.sent(hasMore: false), to: &machine)
+        #expect(machine.idleDeadline == .content)
+        Self.apply(.contentCame, to: &machine)
+        #expect(machine.idleDeadline == .content)
     }
 
     /// What a worker does, with a client that does anything: the invariants hold after every event,

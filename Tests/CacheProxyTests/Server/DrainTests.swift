@@ -197,6 +197,8 @@ import Testing
             let begun = ContinuousClock.now
             await service.shutDown()
             #expect(ContinuousClock.now - begun < .seconds(15))
+            // The exchange was cut here.
+            #expect(service.pool.members.allSatisfy { $0.isSound })
         }
     }
 

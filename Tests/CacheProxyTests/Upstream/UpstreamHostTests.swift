@@ -113,6 +113,41 @@ import Testing
         #expect(try await second.text == "reached" && server.requestCount == 2)
     }
 
+    /// A look-up may take long, and the request holds its fields and its content.
+    @Test func requestsThatGaveUpAreReleasedBeforeTheLookUpEnds() async throws {
+        let server = try LoopbackServer { _, connection in connection.respond(body: "reached") }
+        let stepper = try UpstreamStepper()
+        let origin = origin(connect: .seconds(5))
+        let host = UpstreamHost("nowhere.invalid", port: 80, budget: origin.budget)
+        // A look-up is under way, so that none begins.
+        host.awaiting = []
+        stepper.table.hosts[host.name] = host
+        let request = OriginRequest(url: "http://nowhere.invalid/")
+        let calls = (0..<3).map { _ in WeakReference<UpstreamCall>() }
+        for left in calls {
+            let exchange = Exchange(loop: stepper.mailbox, windowBytesMax: 1)
+            left.note(try Self.begin(exchange, request, at: origin, stepper.table))
+            stepper.table.take(.cancel(exchange.id))
+        }
+        let last = try stepper.start(request, at: origin)
+        #expect(calls.allSatisfy { $0.isReleased })
+        stepper.table.take(.resolved(host.name, .success(try addresses(of: server))))
+        stepper.turn { stepper.table.isIdle }
+        #expect(try await last.text == "reached" && server.requestCount == 1)
+    }
+
+    @inline(never)
+    private static func begin(
+        _ exchange: Exchange,
+        _ request: OriginRequest,
+        at origin: PlainOrigin,
+        _ table: UpstreamTable
+    ) throws -> UpstreamCall {
+        let call = try UpstreamCall(exchange, request, origin)
+        table.take(.start(call))
+        return call
+    }
+
     /// They may belong to somebody else by now.
     @Test func addressesAreNotUsedForEver() async throws {
         let stepper = try UpstreamStepper()

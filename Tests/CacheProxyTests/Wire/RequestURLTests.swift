@@ -124,7 +124,7 @@ import Testing
     @Test(arguments: [
         "Connection: close", "Keep-Alive: 5", "TE: trailers", "Trailer: a", "Upgrade: h2c",
         "Proxy-Connection: x", "Proxy-Authorization: y", "Content-Length: 1",
-        "Transfer-Encoding: chunked", "Expect: 100-continue",
+        "Transfer-Encoding: chunked", "Expect: 100-continue", "HTTP2-Settings: AAMA",
     ])
     func eachFieldOfTheConnectionStaysBehindByItself(line: String) {
         let fields = Self.fields("POST / HTTP/1.1\r\nHost: x\r\n\(line)\r\nCookie: c\r\n\r\n")

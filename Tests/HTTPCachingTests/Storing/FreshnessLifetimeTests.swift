@@ -287,11 +287,11 @@ struct FreshnessLifetimeTests {
     }
 
     @Test("Lifetimes by status stand where the response gives none")
-    func negativeLifetimes() {
+    func statusLifetimes() {
         var rules = StoringRules.shared
-        rules.negativeLifetimes = [.init(status: 404, seconds: 10), .init(status: 503, seconds: 1)]
+        rules.statusLifetimes = [.init(status: 404, seconds: 10), .init(status: 503, seconds: 1)]
         #expect(Scene([], status: 404, rules: rules).decision.lifetime?.seconds == 10)
-        #expect(Scene([], status: 503, rules: rules).decision.lifetime?.source == .negative)
+        #expect(Scene([], status: 503, rules: rules).decision.lifetime?.source == .status)
         #expect(Scene([], status: 500, rules: rules).decision.refusal == .notFreshNorCacheable)
         let explicit = Scene([("Cache-Control", "max-age=60")], status: 404, rules: rules)
         #expect(explicit.decision.lifetime?.seconds == 60)

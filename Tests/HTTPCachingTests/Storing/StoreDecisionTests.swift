@@ -27,6 +27,11 @@ struct StoreDecisionTests {
         #expect(guessed.decision.refusal == .notFreshNorCacheable)
         let marked = Scene([("Cache-Control", "public")], method: .post, rules: rules)
         #expect(marked.decision.refusal == .notFreshNorCacheable)
+        rules.statusLifetimes = [.init(status: 200, seconds: 60)]
+        let ofStatus = Scene([Self.validator], method: .post, rules: rules)
+        #expect(ofStatus.decision.refusal == .notFreshNorCacheable)
+        #expect(Scene(Self.fresh, method: .post, rules: rules).decision.lifetime?.seconds == 60)
+        #expect(Scene([Self.validator], rules: rules).decision.lifetime?.seconds == 60)
     }
 
     @Test("§3 condition 2: the status is final")
@@ -178,9 +183,9 @@ struct StoreDecisionTests {
                 }
                 let timed = Scene(Self.fresh, status: status, rules: rules).decision
                 #expect(timed.lifetime?.seconds == 60, "\(status) \(rules)")
-                var negative = rules
-                negative.negativeLifetimes = [.init(status: status, seconds: 5)]
-                let lifetime = Scene([], status: status, rules: negative).decision.lifetime
+                var byStatus = rules
+                byStatus.statusLifetimes = [.init(status: status, seconds: 5)]
+                let lifetime = Scene([], status: status, rules: byStatus).decision.lifetime
                 #expect(lifetime?.seconds == 5, "\(status) \(rules)")
             }
         }
@@ -265,9 +270,9 @@ struct StoreDecisionTests {
     private static let lifetimeSettings: [StoringRules] = {
         var atLeast = StoringRules.shared
         atLeast.lifetimeSecondsMin = 60
-        var negative = StoringRules.shared
-        negative.negativeLifetimes = [200, 302].map { .init(status: $0, seconds: 60) }
-        return [.shared, atLeast, negative]
+        var byStatus = StoringRules.shared
+        byStatus.statusLifetimes = [200, 302].map { .init(status: $0, seconds: 60) }
+        return [.shared, atLeast, byStatus]
     }()
 
     @Test("Cookies: an answer to who sent some is shared where the origin says so, else not stored")

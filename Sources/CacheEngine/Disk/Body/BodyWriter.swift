@@ -59,7 +59,14 @@ package actor BodyWriter {
     }
 
     /// Appends bytes; throws if they do not fit, and then accepts no more.
-    package func append(_ bytes: ByteChunk) async throws {
+    ///
+    /// If the device does not take them in time, they may yet be written; nothing may be appended to
+    /// them.
+    package nonisolated func append(_ bytes: ByteChunk) async throws {
+        try await shard.watch.call { [self] in try await appendOnLane(bytes) }
+    }
+
+    private func appendOnLane(_ bytes: ByteChunk) async throws {
         let needed = file.fileBytesMax(adding: bytes.count)
         try checkGrowing()
         guard shard.mayWrite else {
@@ -93,7 +100,11 @@ package actor BodyWriter {
     }
 
     /// Returns the appended bytes at `range`, or a first part of them.
-    package func read(_ range: Range<Int>) async throws -> ByteChunk {
+    package nonisolated func read(_ range: Range<Int>) async throws -> ByteChunk {
+        try await shard.watch.call(isPatient: true) { [self] in try await readOnLane(range) }
+    }
+
+    private func readOnLane(_ range: Range<Int>) async throws -> ByteChunk {
         if let finished { return try await finished.read(range) }
         if phase != .full { try checkGrowing() }
         do throws(FileFault) {
@@ -106,7 +117,11 @@ package actor BodyWriter {
     ///
     /// If no entry takes the body by `DiskTier.enqueue(_:body:)`, its file is unlinked with the
     /// last reference. After a failure the appended bytes stay readable, as after one of `append`.
-    package func finish() throws -> DiskBody {
+    package nonisolated func finish() async throws -> DiskBody {
+        try await shard.watch.call { [self] in try await finishOnLane() }
+    }
+
+    private func finishOnLane() throws -> DiskBody {
         try checkGrowing()
         do throws(FileFault) {
             let reference = try file.finish(shard.settings.durability)
@@ -125,8 +140,13 @@ package actor BodyWriter {
         }
     }
 
-    /// Gives up the body and unlinks its file at once.
-    package func abandon() {
+    /// Gives up the body and unlinks its file at once; behind a device that hangs, with the last
+    /// reference.
+    package nonisolated func abandon() async {
+        try? await shard.watch.call { [self] in await abandonOnLane() }
+    }
+
+    private func abandonOnLane() {
         guard phase == .growing || phase == .full else { return }
         phase = .abandoned
         file.close()

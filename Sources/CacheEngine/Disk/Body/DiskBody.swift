@@ -31,9 +31,26 @@ package final class DiskBody: BodyReader {
         if let last = opened.withLock({ $0.lastBlock }), last.number == number {
             return Self.part(range, of: last.bytes, number)
         }
-        // Never refused: the head of the response has been sent. Each reader waits for one block.
-        let block = await file.pool.runAlways { self.readBlock(number) }
-        return Self.part(range, of: try block.get(), number)
+        return Self.part(range, of: try await waitForBlock(number), number)
+    }
+
+    /// Reads a block; never refused, because the head of the response has been sent.
+    ///
+    /// Each reader waits for one block.
+    private func waitForBlock(_ number: Int) async throws -> ByteChunk {
+        let watch = file.watch
+        let wait = watch.makeNumber()
+        let block: BlockResult = await withTaskCancellationHandler {
+            await withUnsafeContinuation { reader in
+                let begins = watch.begin(wait, .block(reader), isPatient: true)
+                guard begins else { return reader.resume(returning: .failure(watch.late)) }
+                file.pool.submitClosing { watch.end(wait, with: self.readBlock(number)) }
+            }
+        } onCancel: {
+            watch.leave(wait)
+        }
+        if case .failure = block { try Task.checkCancellation() }
+        return try block.get()
     }
 
     private static func part(_ range: Range<Int>, of block: ByteChunk, _ number: Int) -> ByteChunk {

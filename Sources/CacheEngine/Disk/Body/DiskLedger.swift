@@ -7,7 +7,7 @@ import Synchronization
 /// Bodies leave room for the log: without a segment no queued record could be written, so no body
 /// could be dropped either.
 ///
-/// Invariant: `segmentBytes + bodyBytes <= capacityBytes`, except right after the capacity was
+/// Invariant: `usedBytes <= capacityBytes`, except after an opening, and after the capacity was
 /// lowered, until the shard has shrunk.
 final class DiskLedger: Sendable {
     struct Balance: Sendable {
@@ -18,8 +18,12 @@ final class DiskLedger: Sendable {
         let logBytesMax: Int
         var segmentBytes = 0
         var bodyBytes = 0
+        /// The bytes of segment files that this process can neither open nor unlink.
+        ///
+        /// The log does not use them, so it keeps its least room beside them.
+        var foreignBytes = 0
 
-        var usedBytes: Int { segmentBytes + bodyBytes }
+        var usedBytes: Int { segmentBytes + bodyBytes + foreignBytes }
         var freeBytes: Int { capacityBytes - usedBytes }
         var freeForBodiesBytes: Int { freeBytes - max(0, logBytesMin - segmentBytes) }
         var freeForLogBytes: Int { logBytesMax - segmentBytes }
@@ -61,10 +65,11 @@ final class DiskLedger: Sendable {
     }
 
     /// Counts an existing file, even if it exceeds the capacity.
-    func addExisting(segmentBytes: Int = 0, bodyBytes: Int = 0) {
+    func addExisting(segmentBytes: Int = 0, bodyBytes: Int = 0, foreignBytes: Int = 0) {
         state.withLock { balance in
             balance.segmentBytes += segmentBytes
             balance.bodyBytes += bodyBytes
+            balance.foreignBytes += foreignBytes
         }
     }
 
@@ -79,6 +84,13 @@ final class DiskLedger: Sendable {
         state.withLock { balance in
             assert(bytes >= 0 && balance.bodyBytes >= bytes, "released only if reserved")
             balance.bodyBytes -= bytes
+        }
+    }
+
+    func releaseForeign(_ bytes: Int) {
+        state.withLock { balance in
+            assert(balance.foreignBytes >= bytes, "released only if counted")
+            balance.foreignBytes -= bytes
         }
     }
 

@@ -14,6 +14,7 @@ package final class JumboFile: Sendable {
     let volume: Volume
     let pool: IOPool
     let ledger: DiskLedger
+    let watch: DiskWatch
     /// Unlinks the file and releases its bytes, if the directory is still the tier's.
     private let erase: @Sendable () -> Void
     private let fate = Atomic<Fate>(.kept)
@@ -28,6 +29,7 @@ package final class JumboFile: Sendable {
         volume: Volume,
         pool: IOPool,
         ledger: DiskLedger,
+        watch: DiskWatch,
         erase: @escaping @Sendable () -> Void
     ) {
         self.reference = reference
@@ -35,6 +37,7 @@ package final class JumboFile: Sendable {
         self.volume = volume
         self.pool = pool
         self.ledger = ledger
+        self.watch = watch
         self.erase = erase
     }
 

@@ -24,6 +24,9 @@ package protocol FileSystem: Sendable {
     ) throws(FileFault) -> Int
     func preallocate(_ file: OpenFile, bytes: Int) throws(FileFault)
     func size(_ file: OpenFile) throws(FileFault) -> Int
+    /// Returns the size of a file that need not be open, nor readable; throws for a link or a
+    /// directory.
+    func size(ofPath path: String) throws(FileFault) -> Int
     func synchronize(_ file: OpenFile) throws(FileFault)
     /// Takes the file's exclusive lock; throws `.wouldWait` if another process holds it.
     func lock(_ file: OpenFile) throws(FileFault)

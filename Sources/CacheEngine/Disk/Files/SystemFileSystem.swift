@@ -102,6 +102,13 @@ package struct SystemFileSystem: FileSystem {
         return Int(status.st_size)
     }
 
+    package func size(ofPath path: String) throws(FileFault) -> Int {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw .last }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .link }
+        return Int(status.st_size)
+    }
+
     package func synchronize(_ file: OpenFile) throws(FileFault) {
         let result = ce_sync_data(file.descriptor)
         guard result == 0 else { throw FileFault(code: -result) }

@@ -110,6 +110,9 @@ package enum Volume: Sendable {
         try files.preallocate(file, bytes: bytes)
     }
     package func size(_ file: OpenFile) throws(FileFault) -> Int { try files.size(file) }
+    package func size(ofPath path: String) throws(FileFault) -> Int {
+        try files.size(ofPath: path)
+    }
     package func synchronize(_ file: OpenFile) throws(FileFault) { try files.synchronize(file) }
     package func lock(_ file: OpenFile) throws(FileFault) { try files.lock(file) }
     package func unlock(_ file: OpenFile) { files.unlock(file) }

@@ -68,6 +68,14 @@ package struct FooterItem: Hashable, Sendable {
         )
     }
 
+    /// Whether a segment with that end of its records may have one where the item says.
+    ///
+    /// Only a forged footer names another place; the first one of the first slot is that of no record.
+    func isInside(recordsEnd: Int) -> Bool {
+        offset >= SegmentHeader.sizeBytes && recordBytes >= EntryHead.sizeBytes
+            && offset + recordBytes <= recordsEnd
+    }
+
     /// The flags stored in the kind byte at their own bits; bit 3 (`.pad` in a head) means a raw
     /// body, and bit 5 (`.memoryOnly`) an index of variants.
     private static let listedFlags: EntryHead.Flags = [

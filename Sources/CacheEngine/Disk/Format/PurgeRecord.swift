@@ -40,9 +40,9 @@ package enum PurgeRecord: Hashable, Sendable {
             guard value.count == 1, let kept = StorageClass(rawValue: value[0]) else { return nil }
             self = .removal(.storageClass(kept))
         case 3 where value.count == 8:
-            self = .removal(.storedAfter(seconds: value.littleEndian(at: 0)))
+            self = .removal(.storedAfter(unixSeconds: value.littleEndian(at: 0)))
         case 4 where value.count == 8:
-            self = .removal(.storedBefore(seconds: value.littleEndian(at: 0)))
+            self = .removal(.storedBefore(unixSeconds: value.littleEndian(at: 0)))
         case 5: self = .stale(tag: String(decoding: value, as: UTF8.self))
         case 6 where value.isEmpty: self = .everythingStale
         default: return nil

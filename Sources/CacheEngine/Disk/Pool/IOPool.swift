@@ -42,8 +42,8 @@ package final class IOPool: Sendable {
     /// thread could be started.
     package func submit(_ job: @escaping @Sendable () -> Void) -> Bool { core.submit(job) }
 
-    /// Runs `job` even if too many jobs are waiting, for work that ends something, such as closing
-    /// a file.
+    /// Runs `job` even if too many jobs are waiting, for what cannot be refused any more, such as
+    /// closing a file.
     package func submitClosing(_ job: @escaping @Sendable () -> Void) { core.submitAlways(job) }
 
     /// Runs `work` on one of the threads and returns its result; `nil` if too many jobs are
@@ -54,15 +54,6 @@ package final class IOPool: Sendable {
         await withUnsafeContinuation { continuation in
             let isAccepted = core.submit { continuation.resume(returning: work()) }
             if !isAccepted { continuation.resume(returning: nil) }
-        }
-    }
-
-    /// Runs `work` even if too many jobs are waiting, for what cannot be refused any more.
-    package func runAlways<Result: Sendable>(
-        _ work: @escaping @Sendable () -> Result
-    ) async -> Result {
-        await withUnsafeContinuation { continuation in
-            core.submitAlways { continuation.resume(returning: work()) }
         }
     }
 

@@ -35,8 +35,20 @@ extension DiskShard {
             state.withLock { $0.bodies[identity] = body }
         }
         for file in files.subtracting(used) where !Mutant.leavesUnownedBodies.isOn {
-            try? volume.unlink(settings.directory + "/" + BodyFileFormat.name(file))
+            unlinkUnowned(settings.directory + "/" + BodyFileFormat.name(file))
         }
+    }
+
+    /// Unlinks the file of a body without an entry; one that cannot be unlinked keeps its room, and is
+    /// tried again before anything else makes room.
+    private func unlinkUnowned(_ path: String) {
+        guard let bytes = (try? volume.size(ofPath: path)).map(DiskLedger.bodyFileBytes) else {
+            // A link or a directory takes no room of this cache.
+            try? volume.unlink(path)
+            return
+        }
+        ledger.addExisting(bodyBytes: bytes)
+        try? unlinkBody(path, releasing: bytes)
     }
 
     private func readReference(
@@ -63,8 +75,8 @@ extension DiskShard {
             defer { volume.close(file) }
             return try volume.size(file) == reference.fileBytes || Mutant.adoptsBodiesUnseen.isOn
         } catch {
-            // Without descriptors the file cannot be judged, so it is kept; a later read checks it.
-            return error.isExhaustion
+            // Any other refusal says nothing about the file, so it is kept; a later read checks it.
+            return !error.provesAbsence
         }
     }
 

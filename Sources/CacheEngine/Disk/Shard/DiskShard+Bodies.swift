@@ -33,6 +33,7 @@ extension DiskShard {
     /// until they can, nothing more is dropped.
     func makeRoom() throws(FileFault) -> Bool {
         if try unlinkLeftBody() { return true }
+        if closeUnlinkedSegment() { return true }
         let before = ledger.balance.usedBytes
         if clean.count > cleanSegmentsLeft, try removeCleanSegment() { return true }
         let oldestBody = oldestBody()
@@ -171,7 +172,7 @@ extension DiskShard {
             let left = state.leftBodies.isEmpty ? nil : state.leftBodies.removeFirst()
             return (left, state.leftBodies.count)
         }
-        guard let left, isInPlace() else { return false }
+        guard let left, !stopIfGone() else { return false }
         do throws(FileFault) { try unlinkBody(left.path, releasing: left.bytes) } catch {
             if othersCount >= (Mutant.stopsAtOneBody.isOn ? 0 : Self.leftBodiesMax) { throw error }
             return false
@@ -183,7 +184,7 @@ extension DiskShard {
     func writeBodyFile(of entry: Entry) -> JumboFile? {
         let body = entry.body
         let sizeMax = DiskLedger.bodyFileBytesMax(rawCount: body.count)
-        guard isInPlace(), reserveBody(sizeMax) else { return nil }
+        guard !stopIfGone(), reserveBody(sizeMax) else { return nil }
         do throws(FileFault) {
             var file = try BodyFileWriter.create(
                 in: settings.directory,
@@ -214,8 +215,14 @@ extension DiskShard {
     nonisolated func makeBody(_ reference: BodyReference) -> JumboFile {
         let path = settings.directory + "/" + BodyFileFormat.name(reference.fileID)
         let bytes = DiskLedger.bodyFileBytes(reference.fileBytes)
-        return JumboFile(reference, path: path, volume: volume, pool: pool, ledger: ledger) {
-            [weak self] in
+        return JumboFile(
+            reference,
+            path: path,
+            volume: volume,
+            pool: pool,
+            ledger: ledger,
+            watch: watch
+        ) { [weak self] in
             // Another cache may use the path by now, and a copy of the directory has the same names.
             guard let self, self.root.isInPlace || Mutant.unlinksInAnyDirectory.isOn else { return }
             try? self.unlinkBody(path, releasing: bytes)

@@ -13,7 +13,7 @@ extension DiskShard {
             state.reportedLosses = state.lostEntries
             return state.lostEntries
         }
-        guard isWritten, lost == reported, isInPlace() else {
+        guard isWritten, lost == reported, !stopIfGone() else {
             try checkNotGone()
             throw CacheError(
                 .storageFailed,
@@ -28,7 +28,7 @@ extension DiskShard {
         if isClosed { throw Self.closed }
         let isWritten = drainAll()
         let isConfirmed = settings.durability != .onRemoval || synchronizeOpenSegment()
-        guard isWritten, isConfirmed, isInPlace() else {
+        guard isWritten, isConfirmed, !stopIfGone() else {
             try checkNotGone()
             throw CacheError(
                 .storageFailed,
@@ -63,7 +63,7 @@ extension DiskShard {
     /// Makes the accepted entries and removals survive this process.
     func writeOut() throws {
         if isClosed { throw Self.closed }
-        guard drainAll(), isInPlace() else {
+        guard drainAll(), !stopIfGone() else {
             try checkNotGone()
             throw CacheError(
                 .storageFailed,
@@ -172,7 +172,7 @@ extension DiskShard {
     #if ENGINE_CHECKS
         package func checkInvariants() {
             state.withLock { $0.checkInvariants() }
-            let slots = order + clean + (writer.segment.map { [$0.slot] } ?? [])
+            let slots = order + clean + unlinked + (writer.segment.map { [$0.slot] } ?? [])
             precondition(Set(slots).count == slots.count, "a segment is in two lists")
             precondition(Set(writer.doubted.map(\.slot)).isSubset(of: order), "doubted, not sealed")
             let balance = ledger.balance
@@ -206,7 +206,7 @@ extension DiskShard {
     ///
     /// An announced length evicts nothing: room for the bytes is reserved as they arrive.
     func beginBody(expectedBytes: Int?) throws -> BodyWriter {
-        if isClosed || !isInPlace() { throw Self.closed }
+        if isClosed || stopIfGone() { throw Self.closed }
         let announced = DiskLedger.bodyFileBytesMax(rawCount: expectedBytes ?? 0)
         let reserved =
             Mutant.reservesTheAnnounced.isOn

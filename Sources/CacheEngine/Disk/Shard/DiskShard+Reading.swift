@@ -97,14 +97,21 @@ extension DiskShard {
     /// Reads on the I/O pool, which refuses reads if too many wait.
     ///
     /// A read that `mayRefuse` then returns `.mustWait`; any other one is done on the shard's lane,
-    /// which refuses nothing.
+    /// which refuses nothing. A read that the device does not return in time returns `.mustWait`.
     nonisolated func readWaiting(
         _ hash: KeyHash,
         key: [UInt8],
-        mayRefuse: Bool
+        mayRefuse: Bool,
+        untilNanoseconds: UInt64
     ) async -> ReadResult {
         for _ in 0..<Self.readsMax {
-            if let result = await readOnce(hash, key: key, mayRefuse: mayRefuse) { return result }
+            let result = await readOnce(
+                hash,
+                key: key,
+                mayRefuse: mayRefuse,
+                untilNanoseconds: untilNanoseconds
+            )
+            if let result { return result }
         }
         return mayRefuse ? .mustWait : .miss
     }
@@ -117,14 +124,15 @@ extension DiskShard {
     private nonisolated func readOnce(
         _ hash: KeyHash,
         key: [UInt8],
-        mayRefuse: Bool
+        mayRefuse: Bool,
+        untilNanoseconds: UInt64
     ) async -> ReadResult? {
-        var early: Found = .nothing
-        var loading = await withUnsafeContinuation { continuation in
-            early = join(hash, continuation)
-        }
+        var (early, loading) = await join(hash, untilNanoseconds: untilNanoseconds)
         if case .refused = loading, !mayRefuse, !Mutant.takesRefusalsForAbsence.isOn {
-            (early, loading) = await loadOnLane(hash)
+            let onLane = try? await watch.call(untilNanoseconds: untilNanoseconds) { [self] in
+                await loadOnLane(hash)
+            }
+            (early, loading) = onLane ?? (.nothing, .abandoned)
         }
         if case .queued(let entry, let body, let token) = early {
             let result = key.withUnsafeBytes { queuedHit(entry, body, token, key: $0) }
@@ -138,8 +146,10 @@ extension DiskShard {
         if case .superseded = loading, !Mutant.missesReplacedBodies.isOn { return nil }
         guard case .loaded(let loaded) = loading else {
             state.withLock { $0.counters.misses += 1 }
-            if case .refused = loading { return .mustWait }
-            return .miss
+            switch loading {
+            case .refused, .abandoned: return .mustWait
+            case .loaded, .nothing, .superseded: return .miss
+            }
         }
         let isOther = !key.withUnsafeBytes { key in
             loaded.entry.withKey { $0.hasSameBytes(as: key) }
@@ -160,14 +170,29 @@ extension DiskShard {
         return .hit(StoredEntry(loaded.entry, detachedBody: body), loaded.token)
     }
 
-    /// Joins a running read of the same record, or starts one.
-    ///
-    /// If no read is needed, the continuation is resumed with `.nothing` at once and the result is
-    /// returned.
+    /// Waits for a read of the record; the copy, with `.nothing`, if no read is needed.
     private nonisolated func join(
         _ hash: KeyHash,
-        _ continuation: UnsafeContinuation<LoadResult, Never>
-    ) -> Found {
+        untilNanoseconds: UInt64
+    ) async -> (Found, LoadResult) {
+        var early: Found = .nothing
+        let wait = watch.makeNumber()
+        let loading: LoadResult = await withTaskCancellationHandler {
+            await withUnsafeContinuation { reader in
+                let begins = watch.begin(wait, .read(reader), untilNanoseconds: untilNanoseconds)
+                guard begins else { return reader.resume(returning: .abandoned) }
+                early = join(hash, wait)
+            }
+        } onCancel: {
+            watch.leave(wait)
+        }
+        return (early, loading)
+    }
+
+    /// Joins a running read of the same record, or starts one.
+    ///
+    /// If no read is needed, the wait ends with `.nothing` at once and the result is returned.
+    private nonisolated func join(_ hash: KeyHash, _ wait: DiskWatch.Number) -> Found {
         let (found, isLeader) = state.withLock { state -> (Found, Bool) in
             let found = state.lookUp(hash.identity)
             guard case .onDisk(let lease) = found else { return (found, false) }
@@ -176,7 +201,7 @@ extension DiskShard {
                 {
                     state.giveBack(lease)
                     state.counters.readsJoined += 1
-                    running.waiters.append(continuation)
+                    running.waits.append(wait)
                     state.reads[hash.identity] = running
                     return (found, false)
                 }
@@ -186,21 +211,21 @@ extension DiskShard {
             state.reads[hash.identity] = JoinedRead(
                 location: lease.place.location,
                 generation: lease.generation,
-                waiters: []
+                waits: []
             )
             return (found, true)
         }
         guard case .onDisk(let lease) = found else {
-            continuation.resume(returning: .nothing)
+            watch.end(wait, with: .nothing)
             return found
         }
         guard isLeader else { return found }
         let isAccepted = pool.submit { [self] in
-            finish(lease, load(lease, hash), continuation)
+            finish(lease, load(lease, hash), wait)
         }
         if !isAccepted {
             state.withLock { $0.counters.readsRefused += 1 }
-            finish(lease, .refused, continuation)
+            finish(lease, .refused, wait)
         }
         return found
     }
@@ -255,22 +280,21 @@ extension DiskShard {
     private nonisolated func finish(
         _ lease: ReadLease,
         _ result: LoadResult,
-        _ continuation: UnsafeContinuation<LoadResult, Never>
+        _ wait: DiskWatch.Number
     ) {
-        let (waiters, wake) = state.withLock {
-            state -> ([UnsafeContinuation<LoadResult, Never>], ShardState.Wake) in
+        let (others, wake) = state.withLock { state -> ([DiskWatch.Number], ShardState.Wake) in
             state.giveBack(lease)
-            var waiters: [UnsafeContinuation<LoadResult, Never>] = []
+            var others: [DiskWatch.Number] = []
             if let running = state.reads[lease.identity],
                 running.location == lease.place.location, running.generation == lease.generation
             {
-                waiters = running.waiters
+                others = running.waits
                 state.reads[lease.identity] = nil
             }
-            return (waiters, state.wakeAfterChange())
+            return (others, state.wakeAfterChange())
         }
         perform(wake)
-        continuation.resume(returning: result)
-        for waiter in waiters { waiter.resume(returning: result) }
+        watch.end(wait, with: result)
+        for other in others { watch.end(other, with: result) }
     }
 }

@@ -24,7 +24,8 @@ extension DiskShard {
     ///
     /// It must be the oldest segment: a tombstone must not be dropped before the records that it
     /// removes. With `maySpill`, records for which the open segment has no room are written to a
-    /// clean one. Returns `false` if there is no segment or the device failed.
+    /// clean one. A segment whose header cannot be written is unlinked. Returns `false` if there is no
+    /// segment or the device failed.
     func reclaimOldestSegment(maySpill: Bool = false) -> Bool {
         guard mayWrite, let slot = order.first else { return false }
         let maySpill = maySpill && !Mutant.keepsWhatFits.isOn
@@ -33,7 +34,8 @@ extension DiskShard {
         if writer.segment != nil || maySpill {
             reinsert(entriesToKeep(in: slot), from: slot, maySpill)
         }
-        guard retire(slot) else { return false }
+        let isRetired = retire(slot)
+        guard isRetired || unlinkOldestSegment() else { return false }
         order.removeFirst()
         writer.doubted.removeAll { $0.slot == slot }
         forgetEntries(in: slot)
@@ -43,7 +45,7 @@ extension DiskShard {
             state.counters.segmentsReclaimed += 1
             state.purges.forget(upTo: state.segments[slot].purgeSequenceMax)
         }
-        clean.append(slot)
+        if isRetired { clean.append(slot) } else { replaceUnlinked(slot) }
         return true
     }
 

@@ -97,6 +97,7 @@ extension DiskShard {
                 let holdsRecords = !error.namesLinkOrDirectory
                 if holdsRecords, !Mutant.overlooksForbiddenFiles.isOn { replay.fault = error }
                 if holdsRecords, error.isForbidden { replay.forbidden.append(slot) }
+                if holdsRecords { ledger.addExisting(foreignBytes: settings.segmentBytes) }
                 foreign.insert(slot)
                 replay.report.damaged += 1
                 continue
@@ -154,6 +155,7 @@ extension DiskShard {
         guard order.isEmpty else { return }
         for slot in forbidden where (try? volume.unlink(segmentPath(slot))) != nil {
             foreign.remove(slot)
+            ledger.releaseForeign(settings.segmentBytes)
         }
     }
 
@@ -357,7 +359,8 @@ extension DiskShard {
         let purges = items.filter { $0.flags.contains(.purgeRecord) }
             .map { readPurge($0, of: segment, &replay) }
         var nextPurge = 0
-        let sequenceMax = state.withLock { state in
+        let (sequenceMax, damagedCount) = state.withLock { state in
+            var damagedCount = 0
             state.segments[segment.slot].recordsEnd = recordsEnd
             for item in items {
                 state.noteRecord(item.flags, item.sequence, in: segment.slot)
@@ -368,7 +371,7 @@ extension DiskShard {
                     nextPurge += 1
                 } else if item.flags.contains(.tombstone) {
                     _ = state.index.remove(item.hash.identity)
-                } else if item.offset + item.recordBytes <= recordsEnd {
+                } else if item.isInside(recordsEnd: recordsEnd) || Mutant.believesEveryPlace.isOn {
                     let place = RecordPlace(
                         segment: segment.slot,
                         offset: item.offset,
@@ -376,10 +379,15 @@ extension DiskShard {
                         flags: .init(item.flags, isRaw: item.isRaw)
                     )
                     _ = state.index.set(item.hash.identity, to: place)
+                } else {
+                    // The key's older records are not the newest, as behind an unreadable record.
+                    damagedCount += 1
+                    _ = state.index.remove(item.hash.identity)
                 }
             }
-            return state.segments[segment.slot].sequenceMax
+            return (state.segments[segment.slot].sequenceMax, damagedCount)
         }
+        replay.report.damaged += damagedCount
         replay.sequenceMax = max(replay.sequenceMax, sequenceMax)
     }
 

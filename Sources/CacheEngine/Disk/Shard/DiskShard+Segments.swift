@@ -14,7 +14,13 @@ extension DiskShard {
             // A reclaim keeps nothing while no segment is open.
             guard createSegment() || dropBodiesForSegment() || reclaimOldestSegment() else { break }
         }
-        guard beginAnyClean() else { return false }
+        guard hasUnreadClean else { return false }
+        var triesLeft = Self.segmentsTriedMax
+        while !beginAnyClean() {
+            // If only the headers of these cannot be written, that of a reclaimed one can.
+            triesLeft -= 1
+            guard triesLeft > 0, reclaimOldestSegment() else { return false }
+        }
         while clean.count < cleanSegmentsWanted, order.count > 1 {
             guard !createSegment() else { continue }
             guard clean.isEmpty || hasRoomForKept else { break }
@@ -23,15 +29,26 @@ extension DiskShard {
         return writer.segment != nil
     }
 
-    /// The segments that are made or reclaimed in search of one that nothing reads.
+    /// The segments that are made or reclaimed in search of one that can be begun.
     private static let segmentsTriedMax = 8
 
     /// Whether a clean segment may be begun at once.
     var hasUnreadClean: Bool { clean.contains { isUnread($0) } }
 
     /// Begins the first clean segment that nothing reads; returns `false` if none can be begun.
+    ///
+    /// If the device writes the header of one and not those before it, these go: they would take room
+    /// and never be used.
     func beginAnyClean() -> Bool {
-        for slot in clean where isUnread(slot) { if beginClean(slot) { return true } }
+        var refused: [Int] = []
+        for slot in clean where isUnread(slot) {
+            guard beginClean(slot) else {
+                refused.append(slot)
+                continue
+            }
+            for other in refused where !stopIfGone() { try? removeClean(other) }
+            return true
+        }
         return false
     }
 
@@ -140,6 +157,7 @@ extension DiskShard {
 
     /// Adds a new, clean segment; returns `false` if the capacity or the device does not allow one.
     func createSegment() -> Bool {
+        while closeUnlinkedSegment() {}
         guard ledger.reserveSegment(settings.segmentBytes) else { return false }
         let slot = state.withLock { state in
             (0..<RecordPlace.segmentsMax).first { slot in
@@ -162,7 +180,7 @@ extension DiskShard {
 
     private func createSegmentFile(_ slot: Int) -> OpenFile? {
         let path = segmentPath(slot)
-        guard isInPlace() else { return nil }
+        guard !stopIfGone() else { return nil }
         do throws(FileFault) {
             let file = try volume.open(path, .openOrCreate)
             do throws(FileFault) {
@@ -316,8 +334,9 @@ extension DiskShard {
         return fault
     }
 
-    /// Synchronises the names of the files that an earlier run has created or unlinked, once; returns
-    /// `false` if the device does not confirm them.
+    /// Synchronises the names of the files that an earlier run has created or unlinked, once, and
+    /// again after a segment was unlinked with its entries; returns `false` if the device does not
+    /// confirm them.
     private func confirmNames() -> Bool {
         guard settings.durability == .onRemoval, !hasConfirmedNames else { return true }
         do throws(FileFault) {
@@ -364,12 +383,19 @@ extension DiskShard {
 
     /// Unlinks the file of a clean segment; returns `false` if every clean segment has a reader.
     func removeCleanSegment() throws(FileFault) -> Bool {
-        guard isInPlace(), let position = clean.firstIndex(where: { isUnread($0) }) else {
-            return false
-        }
-        let slot = clean[position]
+        guard !stopIfGone(), let slot = clean.first(where: { isUnread($0) }) else { return false }
+        try removeClean(slot)
+        return true
+    }
+
+    private func removeClean(_ slot: Int) throws(FileFault) {
         try unlink(segmentPath(slot))
-        clean.remove(at: position)
+        clean.removeAll { $0 == slot }
+        closeUnlinked(slot)
+    }
+
+    /// Closes a segment whose file is unlinked, and releases its room.
+    private func closeUnlinked(_ slot: Int) {
         let file = state.withLock { state in
             let info = state.segments[slot]
             assert(info.state == .clean && info.leases == 0, "nothing is read from it")
@@ -378,7 +404,6 @@ extension DiskShard {
         }
         volume.close(file)
         ledger.releaseSegment(settings.segmentBytes)
-        return true
     }
 
     /// Unlinks a file that may be gone already.
@@ -388,6 +413,59 @@ extension DiskShard {
             noteWriteError(error)
             throw error
         }
+    }
+
+    // MARK: A header that cannot be written
+
+    /// Unlinks the oldest segment, which cannot be retired; returns `false` if that does not help.
+    ///
+    /// Without this, one bad page would stop the log for ever. A file that is gone restores no more
+    /// entries than a retired one, and the headers of later segments have its numbers. If the device
+    /// writes no other page of the file either, it is the device that fails: it may work again.
+    func unlinkOldestSegment() -> Bool {
+        guard let slot = order.first, order.count > 1 || writer.segment != nil,
+            !Mutant.keepsUnwritableSegments.isOn
+        else { return false }
+        let file = state.withLock { $0.segments[slot].file }
+        guard takesWrites(file), !stopIfGone(), (try? unlink(segmentPath(slot))) != nil else {
+            return false
+        }
+        // Until the device has confirmed that the name is gone, each removal asks it to: the file may
+        // have an entry of the same key.
+        hasConfirmedNames = false
+        if !confirmNames() { state.withLock { $0.hasUnsynchronizedRemoval = true } }
+        return true
+    }
+
+    /// Whether the device writes the last page of the file, which gets the bytes that it has.
+    private func takesWrites(_ file: OpenFile) -> Bool {
+        let offset = settings.segmentBytes - pageBytes
+        return withUnsafeTemporaryAllocation(byteCount: pageBytes, alignment: 16) { page in
+            do throws(FileFault) {
+                guard try volume.read(file, into: page, at: offset) == page.count else {
+                    return false
+                }
+                try volume.write(file, from: UnsafeRawBufferPointer(page), at: offset)
+                if settings.durability == .onRemoval { try volume.synchronize(file) }
+                return true
+            } catch { return false }
+        }
+    }
+
+    /// Puts a new file in the place of the oldest segment, which is unlinked and was left by its
+    /// entries.
+    ///
+    /// While it has readers it keeps its room, and there is no new file.
+    func replaceUnlinked(_ slot: Int) {
+        unlinked.append(slot)
+        _ = createSegment()
+    }
+
+    /// Closes an unlinked segment that nothing reads any more; returns `false` if there is none.
+    func closeUnlinkedSegment() -> Bool {
+        guard let position = unlinked.firstIndex(where: { isUnread($0) }) else { return false }
+        closeUnlinked(unlinked.remove(at: position))
+        return true
     }
 }
 

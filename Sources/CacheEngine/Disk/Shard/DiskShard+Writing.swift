@@ -146,7 +146,7 @@ extension DiskShard {
 
     /// Places a record that is not an entry.
     private func place(_ node: WriteQueue.Taken, flags: EntryHead.Flags, body: [UInt8]) -> Bool {
-        if hasNothingToUndo {
+        if makesNoRecord() {
             state.withLock { $0.finishWriting(node) }
             return true
         }
@@ -169,8 +169,9 @@ extension DiskShard {
         return true
     }
 
-    /// Whether no record of this shard is on disk, and none can be written: a removal needs none.
-    private var hasNothingToUndo: Bool {
+    /// Makes the first segment if the shard has no file; returns whether a removal needs no record,
+    /// because there is no file and none can be made.
+    private func makesNoRecord() -> Bool {
         segmentCount == 0 && foreign.isEmpty && !createSegment()
     }
 
@@ -336,7 +337,7 @@ extension DiskShard {
         guard state.withLock({ $0.condition == .failed }) else { return true }
         if openNextSegment() { return true }
         retryLater()
-        return hasNothingToUndo
+        return makesNoRecord()
     }
 
     private func retryLater() {

@@ -13,6 +13,7 @@ package actor DiskShard {
     nonisolated let ledger: DiskLedger
     nonisolated let clock: any CacheClock
     nonisolated let faults: DiskFaults
+    nonisolated let watch: DiskWatch
     nonisolated let root: DiskDirectory
     nonisolated let state: Mutex<ShardState>
     /// The newest soft purges in `state`.
@@ -23,6 +24,8 @@ package actor DiskShard {
     var order: [Int] = []
     /// Segments without live records, the one unused longest first.
     var clean: [Int] = []
+    /// Slots of unlinked files that may still have readers.
+    var unlinked: [Int] = []
     /// Slots whose file could not be opened: a link, a directory, or a file whose records may be
     /// readable one day.
     var foreign: Set<Int> = []
@@ -31,7 +34,8 @@ package actor DiskShard {
     var bodiesSparedInARow = 0
     /// Whether the last reclaim for a body went on in a clean segment.
     var hasSpilled = false
-    /// Whether the device has the names of the files that this run has found.
+    /// Whether the device has the names of the files that this run has found, and not those of
+    /// segments that it has unlinked with their entries.
     var hasConfirmedNames = false
     var nextGeneration: UInt64 = 1
     /// Consecutive failed batches.
@@ -52,6 +56,7 @@ package actor DiskShard {
         ledger: DiskLedger,
         clock: any CacheClock,
         faults: DiskFaults,
+        watch: DiskWatch,
         root: DiskDirectory
     ) {
         self.settings = settings
@@ -60,6 +65,7 @@ package actor DiskShard {
         self.ledger = ledger
         self.clock = clock
         self.faults = faults
+        self.watch = watch
         self.root = root
         lane = pool.makeLane()
         state = Mutex(ShardState(settings, entryBytesMax: entryBytesMax, newestMark: newestMark))
@@ -112,9 +118,12 @@ package actor DiskShard {
         faults.note("\(settings.directory) could not be read: \(fault.text)")
     }
 
-    /// Whether the directory is still the one that was opened; if not, the shard stops storing.
-    nonisolated func isInPlace() -> Bool {
-        if root.isInPlace { return true }
+    /// Stops storing if the directory is no longer the one that was opened; returns whether that is
+    /// so.
+    ///
+    /// The first shard that notices it reports it.
+    nonisolated func stopIfGone() -> Bool {
+        if root.isInPlace { return false }
         let isNews = state.withLock { state in
             guard state.condition != .closed else { return false }
             state.condition = .closed
@@ -127,7 +136,7 @@ package actor DiskShard {
                 isEnd: true
             )
         }
-        return false
+        return true
     }
 
     nonisolated var nowSeconds: UInt32 {

@@ -5,7 +5,8 @@ struct SegmentInfo: Sendable {
     ///     absent ──create──▶ clean ──open──▶ open ──seal──▶ sealed ──reclaim──▶ clean
     ///        ▲─────────────unlink──────────────┘
     ///
-    /// An open segment whose first batch fails is clean again.
+    /// An open segment whose first batch fails is clean again. A sealed one whose header cannot be
+    /// written is unlinked, and absent when its last reader has left.
     enum State: UInt8, Sendable {
         case absent, clean, open, sealed
     }

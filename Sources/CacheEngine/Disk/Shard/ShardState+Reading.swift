@@ -40,7 +40,8 @@ package struct DiskToken: Hashable, Sendable {
 struct JoinedRead {
     let location: UInt64
     let generation: UInt64
-    var waiters: [UnsafeContinuation<LoadResult, Never>]
+    /// The waits of those that joined the read.
+    var waits: [DiskWatch.Number]
 }
 
 /// An entry as read from disk, not yet compared with a reader's key.
@@ -60,6 +61,8 @@ enum LoadResult: Sendable {
     case refused
     /// Another copy replaced the entry, whose body is gone.
     case superseded
+    /// The device did not answer in time, or the task was cancelled: there may be an entry.
+    case abandoned
 }
 
 extension ShardState {

@@ -40,7 +40,8 @@ struct ShardState: ~Copyable {
     var lostEntries = 0
     /// Those of them that a flush has reported.
     var reportedLosses = 0
-    /// Whether a removal was written that the device has not confirmed.
+    /// Whether a removal was written, or a segment was unlinked with its entries, that the device has
+    /// not confirmed.
     var hasUnsynchronizedRemoval = false
     private var isWriteRequested = false
 
@@ -67,7 +68,7 @@ struct ShardState: ~Copyable {
 
     mutating func store(_ entry: Entry, body: JumboFile?) -> StoreOutcome {
         let head = entry.head
-        if let reason = refusal(of: head, body: body) {
+        if let reason = admit(head, body: body) {
             if !Mutant.keepsCopyOfRefused.isOn { _ = dropCopies(of: head.hash) }
             if reason == .queueFull { counters.queueOverflows += 1 } else { counters.refusals += 1 }
             return .refused(reason)
@@ -147,8 +148,8 @@ struct ShardState: ~Copyable {
         return place.frequency > 0 || bodies[identity].map { $0.age > $0.sequence } ?? false
     }
 
-    /// Takes the room in the queue, and the file, unless there is a reason to refuse the entry.
-    private func refusal(of head: EntryHead, body: JumboFile?) -> StoreOutcome.Reason? {
+    /// Takes the room in the queue, and the file; returns the reason if it refuses the entry instead.
+    private func admit(_ head: EntryHead, body: JumboFile?) -> StoreOutcome.Reason? {
         switch condition {
         case .closed: return .closed
         case .failed: return .deviceFailed

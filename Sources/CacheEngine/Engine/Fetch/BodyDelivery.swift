@@ -33,11 +33,7 @@ struct BodyDelivery {
                 fetch.progress.advance()
                 total += piece.count
                 let joined = joint.join(piece)
-                if keeper.isKeeping {
-                    await keeper.keep(piece, joined: joined)
-                    if keeper.isTooLarge { fetch.noteTooLarge(body) }
-                    if !keeper.isKeeping { await pass(entry) }
-                }
+                if keeper.isKeeping { await keep(piece, joined, &keeper, entry) }
                 if let overrun = last.take() { chain.append(overrun) }
                 if total == body.origin.expectedCount {
                     // Only the end follows: it needs no room, and comes also if no reader needs more.
@@ -64,12 +60,35 @@ struct BodyDelivery {
             await keeper.abandon()
             return false
         }
-        if let builder {
-            if let place = keeper.place { await entry.store(place, builder) }
-            await services.tiers.settle(body.key.hash)
-        }
+        if let builder { await store(keeper.place, builder, entry) }
         end(with: last)
         return true
+    }
+
+    /// Keeps one more piece for the store, or delivers the rest of the body without keeping it.
+    private func keep(
+        _ piece: ByteChunk,
+        _ joined: ByteChunk?,
+        _ keeper: inout BodyKeeper,
+        _ entry: FetchedEntry
+    ) async {
+        fetch.progress.storing(true)
+        defer { fetch.progress.storing(false) }
+        await keeper.keep(piece, joined: joined)
+        if keeper.isTooLarge { fetch.noteTooLarge(body) }
+        if !keeper.isKeeping { await pass(entry) }
+    }
+
+    /// Stores the body that was kept, if it was.
+    private func store(
+        _ place: BodyKeeper.Place?,
+        _ builder: EntryBuilder,
+        _ entry: FetchedEntry
+    ) async {
+        fetch.progress.storing(true)
+        defer { fetch.progress.storing(false) }
+        if let place { await entry.store(place, builder) }
+        await services.tiers.settle(body.key.hash)
     }
 
     /// Takes the flight from its desk, and delivers the last piece.
@@ -96,7 +115,9 @@ struct BodyDelivery {
 
     /// Delivers the rest of the body without keeping it.
     private func pass(_ entry: FetchedEntry) async {
+        fetch.progress.storing(true)
         await entry.endReplaced()
+        fetch.progress.storing(false)
         chain.pass()
     }
 
@@ -106,7 +127,9 @@ struct BodyDelivery {
     /// for its readers. If that takes too long, it is kept no longer.
     private func makeRoom(_ keeper: inout BodyKeeper, _ entry: FetchedEntry) async -> Bool {
         guard keeper.isKeeping else { return await waitForReaders() }
+        fetch.progress.storing(true)
         await keeper.moveToFile()
+        fetch.progress.storing(false)
         if keeper.isOnDisk { return true }
         if keeper.isKeeping {
             guard await waitForReaders() else { return false }

@@ -75,7 +75,7 @@ extension FetchAttempt {
             isForbidden: !tiers.ledger.permits(key.hash, builder.tags, since: ticket),
             variance: variance,
             pendingStore: isLeft
-                ? PendingStore(response, builder.storageClass, since: ticket) : nil,
+                ? PendingStore(response, builder.storageClass, under: key, since: ticket) : nil,
             arrival: ticket.arrival?.mark
         )
         return FetchOutcome(
@@ -196,20 +196,18 @@ extension FetchAttempt {
 
     /// The outcome of a response to a POST that may answer later GETs.
     ///
-    /// The POST first removes what is stored, and forbids fetches under way to store; its own
-    /// response gets a new ticket and may be stored.
+    /// The POST first removes what is stored, and forbids fetches under way to store. Its own response
+    /// may be stored, unless another removal since the POST began covers it.
     func storablePostOutcome(
         _ answer: OriginAnswer,
         _ response: ReceivedResponse,
         _ lifetime: FreshnessLifetime,
         _ arrival: ExpectedArrival
     ) async -> FetchOutcome {
-        if await tiers.remove(context.key) { services.recorder.counters.add(.invalidations) }
-        var later = tiers.ledger.ticket()
-        later.permit = ticket.permit
-        // The origin's answer is as old as the request to it.
-        later.fleetPosition = ticket.fleetPosition
-        later.order = answer.order
-        return await storableOutcome(answer, response, lifetime, later, arrival)
+        let removal = await tiers.remove(context.key, for: ticket)
+        if removal.isRemoved { services.recorder.counters.add(.invalidations) }
+        var own = removal.ticket
+        own.order = answer.order
+        return await storableOutcome(answer, response, lifetime, own, arrival)
     }
 }

@@ -274,14 +274,21 @@ final class FetchAttempt: Sendable {
             let fields = context.asked.request.fields.section
             found = await Lookup(services).result(for: context.key, fields)
         }
+        // A response that has been stored during the look-up is newer.
+        let isOvertaken = tiers.arrivals.isOvertaken(arrival, under: found.key.hash)
         guard let stored = found.stored else {
-            if !context.policy.reads, supersession == .ends, !tiers.backing.isLookUpConclusive {
+            // A look-up whose task is cancelled is uncertain too, and says nothing about the device.
+            if found.isUncertain, !isOvertaken, !Task.isCancelled {
+                // The device hangs, and would return it later. Without the index no variant is found.
+                await tiers.remove(context.key)
+            } else if !context.policy.reads, supersession == .ends,
+                !tiers.backing.isLookUpConclusive
+            {
                 await tiers.remove(found.key)
             }
             return
         }
-        // A response that has been stored during the look-up is newer.
-        if tiers.arrivals.isOvertaken(arrival, under: found.key.hash) { return }
+        if isOvertaken { return }
         let isAnother = Conditional.tellsOfAnotherVersion(
             stored: stored.fields(),
             new: response.fields

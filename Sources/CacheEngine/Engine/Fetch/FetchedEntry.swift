@@ -101,11 +101,20 @@ struct FetchedEntry {
             await selected.end(context.found.key) { await remove($0) }
         } else if !tiers.backing.isLookUpConclusive, isToldAsStored || !context.policy.reads {
             await remove(body.key)
-        } else if let entry = await tiers.entry(body.key) {
-            if let stored = StoredResponse(entry.0), isJoinable(stored) { return }
-            // Only if the entry exists: a removal also keeps fetches of other variants from being
-            // stored.
+        } else if await mustEnd(tiers.find(body.key)) {
             await remove(body.key)
+        }
+    }
+
+    /// Whether what was found under the key is to be removed.
+    ///
+    /// Not without an entry: a removal also keeps fetches of other variants from being stored.
+    private func mustEnd(_ found: TieredStore.Finding) -> Bool {
+        switch found {
+        case .entry(let entry, _): !(StoredResponse(entry).map(isJoinable) ?? false)
+        case .nothing: false
+        // A device that hangs would return it later.
+        case .refused: !Mutant.takesSilenceForAbsence.isOn
         }
     }
 
@@ -203,7 +212,9 @@ struct FetchedEntry {
         _ builder: EntryBuilder,
         _ hasWholeHead: Bool
     ) async -> Entry? {
-        let present = await tiers.entry(body.key).flatMap { StoredResponse($0.0) }
+        let found = await tiers.find(body.key)
+        var present: StoredResponse?
+        if case .entry(let entry, _) = found { present = StoredResponse(entry) }
         let joined = present.flatMap { isJoinable($0) ? $0 : nil }
         // A complete response is kept rather than a part of it, unless the part is of another
         // version.
@@ -212,7 +223,7 @@ struct FetchedEntry {
         if joined == nil, body.isOutdated { return nil }
         guard joined != nil || hasWholeHead else {
             // The stored response is of another version, or cannot be told from one.
-            if present != nil, body.isPermitted { await remove(body.key) }
+            if body.isPermitted, present != nil || found.isRefused { await remove(body.key) }
             services.recorder.refused(.invalidPart, context.asked.request)
             return nil
         }

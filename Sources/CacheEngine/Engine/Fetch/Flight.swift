@@ -373,9 +373,16 @@ final class Flight: Sendable {
         waiters { $0.sinceNanoseconds <= nanoseconds }
     }
 
-    /// The waiters whose own time has ended, without the asker.
-    func waiters(past nanoseconds: UInt64) -> [WaiterID] {
-        waiters { $0.request.untilNanoseconds <= nanoseconds }
+    /// The waiters whose own time has ended, without the asker, and the time that each had for a head.
+    func waiters(past nanoseconds: UInt64) -> [(waiter: WaiterID, headNanoseconds: UInt64)] {
+        state.withLock { state in
+            state.machine.line.everyone
+                .filter {
+                    $0.ticket != state.machine.asker
+                        && $0.element.request.untilNanoseconds <= nanoseconds
+                }
+                .map { ($0.ticket, $0.element.request.asked.headNanoseconds) }
+        }
     }
 
     private func waiters(where isMeant: (Seat) -> Bool) -> [WaiterID] {

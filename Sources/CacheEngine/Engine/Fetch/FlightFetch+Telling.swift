@@ -36,10 +36,10 @@ extension FlightFetch {
 
     /// Removes what a request may have changed whose caller left before the response came.
     private func invalidateUnasked(_ answer: FlightAnswer, _ context: FetchContext) {
-        guard context.asked.request.method.kind.isUnsafe, !Mutant.forgetsWhatCallersLeave.isOn
-        else {
-            return
-        }
+        // A POST under a key of the caller's own asks for something, and changes nothing.
+        guard context.asked.request.method.kind.isUnsafe,
+            !context.asked.request.isAnsweredByKey, !Mutant.forgetsWhatCallersLeave.isOn
+        else { return }
         let invalidating = Invalidating(services: services, asked: context.asked)
         services.supervisor.start(on: executor) {
             await invalidating.removeTargets(of: answer)

@@ -84,9 +84,11 @@ extension FlightFetch: WatchedFlight {
 
     /// Ends the wait of each request whose own time for a head is over.
     private func endOverdueWaiters(nowNanoseconds: UInt64) {
-        let limit = services.configuration.originLimits.maximumHeadTime.seconds
-        let error = CacheError.originTimedOut(afterSeconds: limit)
-        for waiter in flight.waiters(past: nowNanoseconds) {
+        for (waiter, headNanoseconds) in flight.waiters(past: nowNanoseconds) {
+            let limit =
+                Mutant.tellsTheCommonLimit.isOn
+                ? services.headNanoseconds : headNanoseconds
+            let error = CacheError.originTimedOut(afterSeconds: Double(limit) / 1e9)
             flight.leave(waiter, with: .failed(error, isShared: true))
         }
     }

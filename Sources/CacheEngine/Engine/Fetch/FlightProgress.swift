@@ -24,6 +24,7 @@ struct FlightProgress: ~Copyable, Sendable {
 
     private let state: Mutex<State>
     private let pieces = Atomic(0)
+    private let isStoring = Atomic(false)
 
     init(nowNanoseconds: UInt64) { state = Mutex(State(seenNanoseconds: nowNanoseconds)) }
 
@@ -45,6 +46,11 @@ struct FlightProgress: ~Copyable, Sendable {
     /// From now on the delivery waits for the origin, if it waits, or for its readers.
     func reading() { state.withLock { $0.isReading = true } }
 
+    /// Notes whether the delivery waits for the storage, and not for the origin.
+    ///
+    /// Those waits have a limit of their own.
+    func storing(_ isStoring: Bool) { self.isStoring.store(isStoring, ordering: .relaxed) }
+
     /// Ends the body that is read if it is not stored and no reader needs it; returns whether it did.
     func endDeserted() -> Bool {
         let chain = state.withLock { $0.isReading ? $0.chain : nil }
@@ -56,8 +62,8 @@ struct FlightProgress: ~Copyable, Sendable {
 
     /// The progress of the flight, and the time without progress; `nil` if it has ended.
     ///
-    /// A body that waits for a reader or for the hook `willStore`, and not for the origin, counts as
-    /// progress. A reader that stands still for `idleNanoseconds` no longer holds up the others.
+    /// A body that waits for a reader, for the storage or for the hook `willStore`, and not for the
+    /// origin, counts as progress. A reader that stands still for `idleNanoseconds` no longer holds up the others.
     func look(
         at flight: Flight,
         uploadedPieces: Int,
@@ -71,7 +77,9 @@ struct FlightProgress: ~Copyable, Sendable {
             uploadedPieces: uploadedPieces
         )
         let chain = state.withLock { $0.chain }
-        let isHeldUp = chain?.isHeldUpByReaders ?? false
+        let isHeldUp =
+            chain?.isHeldUpByReaders == true
+            || isStoring.load(ordering: .relaxed) && !Mutant.blamesTheOriginForTheDisk.isOn
         chain?.dismissStill(for: idleNanoseconds, nowNanoseconds: nowNanoseconds)
         return state.withLock { state in
             guard !state.hasEnded else { return nil }

@@ -128,11 +128,15 @@ struct FlightTable: Sendable {
         backOffs[key].map { $0.untilNanoseconds > nowNanoseconds } ?? false
     }
 
-    /// Removes the flight of `key` if it has waited for a head for too long; its caller gives it up.
+    /// Removes the flight of `key` if it has waited for a head for longer than the maximum age, if
+    /// there is one; its caller gives it up.
+    ///
+    /// Otherwise the watchdog ends an attempt with the time of the request that was sent.
     mutating func takeOverdue(_ key: KeyHash, nowNanoseconds: UInt64) -> Flight? {
-        guard let flight = flights[key], flight.isUnanswered else { return nil }
-        let limit = flight.startedNanoseconds + limits.maximumAge.nanoseconds
-        guard nowNanoseconds >= limit else { return nil }
+        let unset = Mutant.endsFlightsInTheirTime.isOn ? Duration.seconds(60) : nil
+        guard let age = limits.maximumAge ?? unset, let flight = flights[key],
+            nowNanoseconds >= flight.startedNanoseconds + age.nanoseconds, flight.isUnanswered
+        else { return nil }
         flight.retire()
         remove(flight)
         return flight

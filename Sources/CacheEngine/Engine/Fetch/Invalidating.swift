@@ -35,7 +35,7 @@ struct Invalidating {
         var other = request
         other.method = .get
         other.body = nil
-        other.url = url
+        other.url = services.configuration.requestURL?(url) ?? url
         other.options.key = nil
         return try? services.key(of: other).key
     }

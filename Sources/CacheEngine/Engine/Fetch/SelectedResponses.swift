@@ -15,7 +15,7 @@ struct SelectedResponses {
         for other in await Lookup(services).candidates(for: context.key, fields)
         where other != key {
             // A removal also keeps fetches under way from being stored.
-            if await services.tiers.entry(other) != nil { await remove(other) }
+            if await services.tiers.mayHold(other) { await remove(other) }
         }
     }
 }

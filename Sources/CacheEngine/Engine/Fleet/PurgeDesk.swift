@@ -3,6 +3,10 @@
 /// The order matters: the fleet's log returns each purge to its machine, which must not remove
 /// entries that were stored since.
 struct PurgeDesk {
+    /// The targets of one purge: each is a task, and one exchange with the fleet's log has all of
+    /// them.
+    static let targetsMax = 1_024
+
     private let services: Services
 
     init(_ services: Services) { self.services = services }
@@ -32,6 +36,13 @@ struct PurgeDesk {
         isSoft: Bool,
         waitingFor wait: PurgeWait
     ) async throws -> Outcome {
+        guard targets.count <= Self.targetsMax else {
+            throw CacheError(
+                .requestInvalid,
+                detail: "One purge has \(targets.count) targets, more than \(Self.targetsMax); "
+                    + "give them to several purges"
+            )
+        }
         // A request without a key is an error before anything is purged.
         let shared = try targets.map { SharedPurge(try scope(of: $0), isSoft: isSoft) }
         // Before anything is removed here: from now on no older copy of it is read from the fleet.
@@ -153,7 +164,7 @@ struct PurgeDesk {
         case .request(let request):
             let isFound =
                 isSoft
-                ? try await removal.markAllStale(request, whenMarked: whenApplied)
+                ? try await removal.markStale(request, whenMarked: whenApplied)
                 : try await removal.remove(request, whenForgotten: whenApplied)
             return isFound ? 1 : 0
         case .tag(let tag) where isSoft: try await tiers.markStale(tag, whenMarked: whenApplied)

@@ -44,22 +44,25 @@ struct ManualRemoval {
         return count
     }
 
-    /// Makes the stored response to the request stale.
-    ///
-    /// - Returns: Whether there was an entry.
-    func markStale(_ request: CacheRequest) async throws -> Bool {
-        let key = try services.key(of: request).key
-        return try await StaleMarking(services).mark(key, request.fields.section)
-    }
-
     /// Makes all stored variants of the request's resource stale.
     ///
     /// - Returns: Whether there was an entry.
-    func markAllStale(
+    func markStale(
         _ request: CacheRequest,
-        whenMarked: () -> Void
+        whenMarked: () -> Void = {}
     ) async throws -> Bool {
         let key = try services.key(of: request).key
-        return try await StaleMarking(services).mark(key, whenMarked: whenMarked)
+        let isFound = try await StaleMarking(services).mark(key, whenMarked: whenMarked)
+        // A closed tier finds nothing that it holds.
+        guard isFound || services.supervisor.isOpen else { throw CacheError.cacheShutDown }
+        return isFound
+    }
+
+    /// Makes the one variant stale that the request selects.
+    ///
+    /// - Returns: Whether there was an entry.
+    func markVariantStale(_ request: CacheRequest) async throws -> Bool {
+        let key = try services.key(of: request).key
+        return try await StaleMarking(services).mark(key, request.fields.section)
     }
 }

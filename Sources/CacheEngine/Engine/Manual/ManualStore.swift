@@ -49,28 +49,28 @@ struct ManualStore {
         let (key, _) = try services.key(of: request)
         if pending == nil { try checkAnswersOthers(response, request) }
         guard let tags = try tags(of: response, options) else {
-            return await refuse(.notAdmitted, key, request, because: .tooManyTags)
+            return await refuse(.notAdmitted, key, request, pending, because: .tooManyTags)
         }
         var ticket = pending?.ticket ?? tiers.ledger.ticket()
         let body = try await GivenBody(response.body, gatheredBytesMax: tiers.gatheredBytesMax)
         // A part is joined in memory, and only the disk has files.
         let needsMemory = response.status == 206 || options.place == .memoryOnly
         guard body.isGathered || !needsMemory else {
-            return await refuse(.tooLarge, key, request)
+            return await refuse(.tooLarge, key, request, pending)
         }
         let expected = pending == nil ? expect(response, under: key, &ticket) : nil
         let received =
             pending?.received(status: response.status, fields: response.fields.section)
             ?? self.received(response, for: request)
         if pending != nil, case .refuse(let refusal) = received.decision {
-            return await refuse(refusal, key, request)
+            return await refuse(refusal, key, request, pending)
         }
         var builder = makeBuilder(received, under: key, options, as: pending)
         builder.tags = tags
         if response.status == 206 {
             let count = body.gathered.byteCount
             guard let held = Self.held(received.facts.contentRange, bodyCount: count) else {
-                return await refuse(.invalidPart, key, request)
+                return await refuse(.invalidPart, key, request, pending)
             }
             builder.hold(held)
         }
@@ -79,27 +79,27 @@ struct ManualStore {
         case .selecting(let vary):
             let variance = await enter(vary, of: key, request, ticket, expected, for: builder)
             guard variance.isStored else {
-                return await refuse(.notAdmitted, variance.key, request)
+                return await refuse(.notAdmitted, variance.key, request, pending)
             }
             builder.key = variance.key
         // No key is that of the requests that the response answers.
-        case .everything: return await refuse(.varyOnEverything, key, request)
-        case .tooMany: return await refuse(.varyTooLong, key, request)
+        case .everything: return await refuse(.varyOnEverything, key, request, pending)
+        case .tooMany: return await refuse(.varyTooLong, key, request, pending)
         }
         if let expected {
             let hash = builder.key.hash
             ticket.arrival = tiers.arrivals.begin(hash, expected, fields: builder.fields)
         }
-        return try await put(builder, body, for: request, since: ticket, isLeft: pending != nil)
+        return try await put(builder, body, for: request, since: ticket, as: pending)
     }
 
-    /// Stores the entry; `isLeft` if a fetch has left it to its caller.
+    /// Stores the entry; `pending` if a fetch has left it to its caller.
     private func put(
         _ builder: EntryBuilder,
         _ body: GivenBody,
         for request: CacheRequest,
         since ticket: RemovalLedger.Ticket,
-        isLeft: Bool
+        as pending: PendingStore?
     ) async throws -> StoreOutcome {
         let key = builder.key
         let attempt =
@@ -107,10 +107,12 @@ struct ManualStore {
             ? await put(builder, body.gathered, since: ticket)
             : try await put(builder, inFile: body, since: ticket)
         switch attempt {
-        case .impossible(let reason): return await refuse(reason, key, request)
+        case .impossible(let reason): return await refuse(reason, key, request, pending)
         case .made(let outcome):
             services.recorder.count(outcome, request)
-            if isLeft, outcome == .refused(.removedMeanwhile), ticket.arrival?.isOutdated != true {
+            if pending != nil, outcome == .refused(.removedMeanwhile),
+                ticket.arrival?.isOutdated != true
+            {
                 // An entry that another fetch has stored since the removal may be older; one that
                 // has overtaken this response is not.
                 tiers.removeStored(key)
@@ -305,9 +307,11 @@ struct ManualStore {
     private func refuse(
         _ rule: StoreRefusal,
         _ key: RequestKey,
-        _ request: CacheRequest
+        _ request: CacheRequest,
+        _ pending: PendingStore?
     ) async -> StoreOutcome {
-        await refuse(.notAdmitted, key, request, because: StoreRefusalReason(rule.code))
+        let code = StoreRefusalReason(rule.code)
+        return await refuse(.notAdmitted, key, request, pending, because: code)
     }
 
     /// Stores nothing, and removes the older entry.
@@ -317,10 +321,32 @@ struct ManualStore {
         _ reason: StoreOutcome.Reason,
         _ key: RequestKey,
         _ request: CacheRequest,
+        _ pending: PendingStore?,
         because rule: StoreRefusalReason? = nil
     ) async -> StoreOutcome {
-        await tiers.remove(key)
+        if let pending {
+            await endReplaced(by: pending, for: request)
+        } else {
+            await tiers.remove(key)
+        }
         services.recorder.refused(rule ?? StoreRefusalReason(reason), request)
         return .refused(reason)
+    }
+
+    /// Ends the stored response that a fetched one replaces, because no caller stores the fetched one.
+    ///
+    /// Other variants stay, and fetches under way still store their responses.
+    func endReplaced(by pending: PendingStore, for request: CacheRequest) async {
+        guard pending.endsReplaced, let key = try? services.key(of: request).key else { return }
+        var ended = [pending.key]
+        // By another set of selecting fields the request would find an older response.
+        for other in await Lookup(services).candidates(for: key, request.fields.section)
+        where other != pending.key {
+            if await tiers.mayHold(other) { ended.append(other) }
+        }
+        // A newer response may have been stored during the look-up.
+        guard pending.endsReplaced else { return }
+        for key in ended { tiers.removeStored(key) }
+        for key in ended { await tiers.settle(key.hash) }
     }
 }

@@ -9,7 +9,8 @@ public struct BackingStore: Sendable {
     package let kind: Kind
     /// The limits on the calls of a custom store, and on the work that waits for it.
     ///
-    /// A cache whose store is no custom one does not open with other limits.
+    /// A disk heeds `maximumOperationTime` alone. A cache whose store is no custom one does not open
+    /// with other limits that it would not heed.
     public var storeLimits = StoreLimits()
     /// The moment from which written bytes survive a power cut.
     ///

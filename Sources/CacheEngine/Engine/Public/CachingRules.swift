@@ -14,8 +14,11 @@ public struct CachingRules: Hashable, Sendable {
     public var minimumLifetime = Duration.zero
     /// The longest lifetime of a response.
     public var maximumLifetime = Duration.seconds(Int(Int32.max))
-    /// The lifetime of a response, by status, if the origin gives none.
-    public var negativeLifetimes: [Int: Duration] = [:]
+    /// The lifetime of a response without one, by its status; 200 is a status like any other.
+    ///
+    /// It replaces the heuristic lifetime. What a request with cookies brought is for other clients
+    /// only if the origin itself says so.
+    public var statusLifetimes: [Int: Duration] = [:]
     /// The redirects that are stored; those without explicit freshness serve use offline.
     public var redirects = Redirects.followFreshness
     /// The effect of `Set-Cookie` in a response, in a shared cache.
@@ -167,7 +170,7 @@ extension CachingRules {
         }
         rules.lifetimeSecondsMin = Self.seconds(minimumLifetime)
         rules.lifetimeSecondsMax = min(Self.seconds(maximumLifetime), UInt32(Int32.max))
-        rules.negativeLifetimes = negativeLifetimes.sorted { $0.key < $1.key }.map {
+        rules.statusLifetimes = statusLifetimes.sorted { $0.key < $1.key }.map {
             .init(status: $0.key, seconds: Self.seconds($0.value))
         }
         rules.redirects = redirects == .storeAll ? .storeAll : .followFreshness

@@ -110,8 +110,11 @@ extension BackingStore {
                 "backing.\(name): without a disk it changes nothing; give a disk, or leave it out"
             )
         }
+        var limits = storeLimits
+        // A disk heeds this one, too.
+        if isDisk { limits.maximumOperationTime = plain.storeLimits.maximumOperationTime }
         try HTTPCache.Configuration.require(
-            storeLimits == plain.storeLimits || isCustom,
+            limits == plain.storeLimits || isCustom,
             "backing.storeLimits: without a custom store they change nothing; "
                 + "give a custom store, or leave them out"
         )
@@ -141,8 +144,8 @@ extension CachingRules {
             (minimumLifetime, "minimumLifetime"), (staleWhileRevalidate, "staleWhileRevalidate"),
             (staleIfError, "staleIfError"), (staleOnDisconnect, "staleOnDisconnect"),
         ] { try Check.requireFromZero(time.seconds, "caching.\(name)") }
-        for (status, lifetime) in negativeLifetimes {
-            let name = "caching.negativeLifetimes[\(status)]"
+        for (status, lifetime) in statusLifetimes {
+            let name = "caching.statusLifetimes[\(status)]"
             try Check.requireFromZero(lifetime.seconds, name)
         }
         try Check.requireOrder(
@@ -168,7 +171,9 @@ extension CollapsingOptions {
             (sharedErrorTime, "sharedErrorTime"), (maximumWait, "maximumWait"),
             (hitForMissTime, "hitForMissTime"), (refreshBackOff, "refreshBackOff"),
         ] { try Check.requireFromZero(time.seconds, "collapsing.\(name)") }
-        try Check.requirePositive(maximumAge.seconds, "collapsing.maximumAge")
+        if let maximumAge {
+            try Check.requirePositive(maximumAge.seconds, "collapsing.maximumAge")
+        }
     }
 }
 

@@ -22,7 +22,7 @@ extension HTTPCache {
         /// Whether responses carry a `Cache-Status` field.
         public var cacheStatus: CacheStatusField
         /// The time that `shutDown()` waits for origin requests, and for calls of a custom store,
-        /// that do not end when they are cancelled.
+        /// that do not end when they are cancelled, and for a disk that hangs.
         public var maximumShutDownTime = Duration.seconds(10.0)
         /// The clock, which a test may replace.
         public var clock: any CacheClock
@@ -32,6 +32,8 @@ extension HTTPCache {
         package var bodyLimits: BodyLimits?
         /// The seed of the keys' hashes, which a simulation must know.
         package var hasher: KeyHasher?
+        /// The URL that requests have for one that an origin names; `nil` if it is the same.
+        package var requestURL: (@Sendable (String) -> String)?
 
         /// The kind of a cache, by its users.
         public enum Mode: String, Hashable, Sendable {

@@ -1,11 +1,13 @@
-/// The limits beyond which the cache no longer waits for a custom store.
+/// The limits beyond which the cache no longer waits for a custom store; the first is also that of a
+/// disk.
 ///
 /// Every wait for such a store ends at one of these limits, and at once if its task is cancelled.
 public struct StoreLimits: Hashable, Sendable {
     /// The time that one call may take.
     ///
     /// A look-up that takes longer is a miss; any other call ends in
-    /// `CacheError.Code.storageTimedOut`.
+    /// `CacheError.Code.storageTimedOut`. A request waits for a disk no longer than this, nor than half
+    /// of `OriginLimits.maximumHeadTime`, and goes on without it.
     public var maximumOperationTime = Duration.seconds(5.0)
     /// The most stores and removals under way at a time, each of a different key.
     public var maximumOperations = 16

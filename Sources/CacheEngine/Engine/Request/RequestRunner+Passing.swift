@@ -16,8 +16,8 @@ extension RequestRunner {
             if case .answered(let answer, _) = outcome {
                 await Invalidating(services: services, asked: asked).removeTargets(of: answer)
             }
-            guard case .respond(let answered, _) = try finish(outcome, context) else {
-                throw CacheError.cacheShutDown
+            guard case .respond(let answered, _) = try finishAlone(outcome, context) else {
+                throw CacheError.nothingTold
             }
             response = answered
         }

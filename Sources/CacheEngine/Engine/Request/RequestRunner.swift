@@ -395,7 +395,8 @@ struct RequestRunner: Sendable {
         case .respond: return step
         case .fetchAlone:
             throw CacheError.misbehaved("The origin's response does not fit the stored part")
-        case .look, .board, .aboard, .escape: throw CacheError.cacheShutDown
+        // Its flight tells its only request a response or an error.
+        case .look, .board, .aboard, .escape: throw CacheError.nothingTold
         }
     }
 }

@@ -21,7 +21,8 @@ protocol BackingTier: Sendable {
 
     /// Looks up the entry; `seconds` is the time that the reader has.
     ///
-    /// A tier with too many readers may refuse if `mayRefuse`.
+    /// A tier with too many readers may refuse if `mayRefuse`; one whose device does not answer in
+    /// time refuses any reader.
     func find(
         _ key: RequestKey,
         withinSeconds seconds: Double?,
@@ -69,11 +70,15 @@ protocol BackingTier: Sendable {
     /// Returns when the last removal of the key survives the end of the process.
     func confirmRemoval(of hash: KeyHash) async throws
 
+    /// The same for a removal that precedes a response: if the device hangs, the response does not
+    /// wait for it.
+    func confirmRemovalInTime(of hash: KeyHash) async throws
+
     /// Whether the end of the process could undo the last accepted removal.
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool
 
     /// Returns when the end of the process can no longer restore an older entry of the key; waits
-    /// only if there is one.
+    /// only if there is one, and only in time.
     func settle(_ hash: KeyHash) async throws
 
     /// Whether `settle` never waits.
@@ -123,6 +128,13 @@ protocol BackingTier: Sendable {
 
     /// Writes out every accepted entry, and stores nothing afterwards.
     func close() async
+
+    /// Ends the waits of look-ups for the device, because the cache ends, and the waits `forWork` that
+    /// it leaves behind.
+    ///
+    /// - Returns: Whether the device is known to hang.
+    @discardableResult
+    func endWaits(forWork: Bool) -> Bool
 }
 
 /// An entry found behind the memory.
@@ -157,7 +169,7 @@ struct BackingEntry: Sendable {
 enum BackingFinding: Sendable {
     case entry(BackingEntry)
     case nothing
-    /// Too many readers wait: there may be an entry.
+    /// Too many readers wait, or the device did not answer in time: there may be an entry.
     case refused
 }
 
@@ -169,6 +181,9 @@ extension BackingTier {
     var hitCounter: Counter? { nil }
     func bodyFile(of hash: KeyHash) -> DiskBody? { nil }
     func openBody(_ hash: KeyHash, expectedCount: Int?) async throws -> BodyWriter? { nil }
+    func confirmRemovalInTime(of hash: KeyHash) async throws {
+        try await confirmRemoval(of: hash)
+    }
     func mayLoseRemoval(of hash: KeyHash, isRemoved: Bool) -> Bool { false }
     func settle(_ hash: KeyHash) async throws {}
     var settlesAtOnce: Bool { false }
@@ -187,6 +202,7 @@ extension BackingTier {
     func drained() async {}
     func finish() async {}
     func close() async {}
+    func endWaits(forWork: Bool) -> Bool { false }
 }
 
 /// No tier behind the memory.

@@ -12,16 +12,21 @@ extension DiskTier: BackingTier {
         return BackingEntry(entry: found, source: .disk(self, hash, token))
     }
 
-    /// A hit in the page cache does not suspend.
+    /// A hit in the page cache does not suspend, and a read leaves the origin half of the time.
     func find(
         _ key: RequestKey,
-        withinSeconds: Double?,
+        withinSeconds seconds: Double?,
         mayRefuse: Bool
     ) async -> BackingFinding {
         let hash = key.hash
         var result = key.bytes.withUnsafeBytes { read(hash, key: $0) }
         if case .mustWait = result {
-            result = await readWaiting(hash, key: key.bytes, mayRefuse: mayRefuse)
+            result = await readWaiting(
+                hash,
+                key: key.bytes,
+                mayRefuse: mayRefuse,
+                withinSeconds: seconds.map { $0 * Self.shareOfTime }
+            )
         }
         switch result {
         case .hit(let found, let token):
@@ -30,6 +35,8 @@ extension DiskTier: BackingTier {
         case .mustWait: return .refused
         }
     }
+
+    private static let shareOfTime = Mutant.looksForTheWholeTime.isOn ? 1 : 0.5
 
     var hitCounter: Counter? { .diskHits }
 
@@ -48,6 +55,12 @@ extension DiskTier: BackingTier {
     var disk: DiskTier? { self }
 
     var mayHoldOlderEntries: Bool { !recovery.isFresh }
+
+    func confirmRemovalInTime(of hash: KeyHash) async throws {
+        try await watch.call { [self] in try await confirmRemoval(of: hash) }
+    }
+
+    func endWaits(forWork: Bool) -> Bool { watch.end(leavingLanes: forWork) }
 
     func changeCapacity(toBytes bytes: Int) async throws { try await setCapacity(bytes) }
 }

@@ -9,9 +9,9 @@ struct Lookup {
 
     /// Looks in memory and behind it.
     ///
-    /// `fields` are those of the request. A custom store is waited for until
+    /// `fields` are those of the request. The tier behind the memory is waited for until
     /// `untilNanoseconds` of the monotonic clock, all look-ups together, if that is given. A look-up
-    /// that `mayRefuse` may be uncertain.
+    /// that `mayRefuse` may be uncertain, and any one if the device hangs.
     func result(
         for key: RequestKey,
         _ fields: FieldSection,
@@ -33,24 +33,28 @@ struct Lookup {
         guard let index = VariantIndex(primary.entry) else { return .nothing(key) }
         let candidates = variantKeys(of: key, by: index, fields)
         var isUncertain = false
-        var mostRecent: LookupResult?
+        var mostRecent: (stored: StoredResponse, tier: CacheInfo.Tier, key: RequestKey)?
         for candidate in candidates {
             let seconds = secondsLeft(until: untilNanoseconds)
             switch await tiers.find(candidate, withinSeconds: seconds, mayRefuse: mayRefuse) {
             case .entry(let entry, let tier):
                 guard let stored = StoredResponse(entry) else { continue }
                 if let other = mostRecent?.stored, !stored.isMoreRecent(than: other) { continue }
-                mostRecent = LookupResult(
-                    stored,
-                    in: tier,
-                    under: candidate,
-                    newest: candidates[0]
-                )
+                mostRecent = (stored, tier, candidate)
             case .nothing: continue
             case .refused: isUncertain = true
             }
         }
-        return mostRecent ?? .nothing(candidates[0], .varyMiss, isUncertain: isUncertain)
+        guard let mostRecent else {
+            return .nothing(candidates[0], .varyMiss, isUncertain: isUncertain)
+        }
+        return LookupResult(
+            mostRecent.stored,
+            in: mostRecent.tier,
+            under: mostRecent.key,
+            newest: candidates[0],
+            isUncertain: isUncertain
+        )
     }
 
     private func secondsLeft(until nanoseconds: UInt64?) -> Double? {

@@ -11,8 +11,8 @@ struct LookupResult: Sendable {
     let tier: CacheInfo.Tier?
     /// The reason why no response was selected, in the words of RFC 9211.
     let miss: CacheStatus.Forward
-    /// Whether there may be a stored response although none was selected: a look-up was refused, or
-    /// not made.
+    /// Whether there may be a stored response, or a more recent one, that was not found: a look-up was
+    /// refused, or not made.
     let isUncertain: Bool
     private let newest: NewestKey?
 
@@ -27,14 +27,15 @@ struct LookupResult: Sendable {
         _ stored: StoredResponse,
         in tier: CacheInfo.Tier,
         under key: RequestKey,
-        newest: RequestKey? = nil
+        newest: RequestKey? = nil,
+        isUncertain: Bool = false
     ) {
         assert(stored.entry.head.hash.identity == key.hash.identity, "found under its own key")
         self.key = key
         self.stored = stored
         self.tier = tier
         miss = .uriMiss
-        isUncertain = false
+        self.isUncertain = isUncertain
         if let newest, newest != key {
             self.newest = .key(newest)
         } else {

@@ -8,6 +8,8 @@ import Synchronization
 /// that has the whole body takes it: the caller whose request was sent may be cancelled.
 package final class PendingStore: Sendable {
     private let response: ReceivedResponse
+    /// The key under which the fetch itself would have stored the response.
+    let key: RequestKey
     /// The class that the request's policy or the cache gives the entry.
     let storageClass: StorageClass
     /// Taken before the fetch: a removal after it keeps the response from being stored.
@@ -17,9 +19,11 @@ package final class PendingStore: Sendable {
     init(
         _ response: ReceivedResponse,
         _ storageClass: StorageClass,
+        under key: RequestKey,
         since ticket: RemovalLedger.Ticket
     ) {
         self.response = response
+        self.key = key
         self.storageClass = storageClass
         self.ticket = ticket
     }
@@ -32,7 +36,14 @@ package final class PendingStore: Sendable {
     }
 
     /// Whether the response ends the stored one also if it is not stored itself.
-    var endsReplaced: Bool { StatusFacts(response.facts.status).tellsOfTheResource }
+    ///
+    /// An error does not, nor does a response that a newer one has overtaken, or whose flight has
+    /// given its key to a newer one.
+    var endsReplaced: Bool {
+        let isNewest = ticket.isPermitted && ticket.arrival?.isOutdated != true
+        return StatusFacts(response.facts.status).tellsOfTheResource
+            && (isNewest || Mutant.endsNewerByRefusal.isOn)
+    }
 
     /// The fields of the origin's response.
     package var fields: HeaderFields { HeaderFields(response.fields) }

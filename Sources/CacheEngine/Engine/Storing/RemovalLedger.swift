@@ -17,6 +17,9 @@ import Synchronization
 final class RemovalLedger: @unchecked Sendable {
     struct Ticket: Sendable {
         fileprivate let sequence: UInt64
+        /// Removals of the key count if they came after this moment: that of the removal which the
+        /// ticket's own response has made, and `sequence` before.
+        fileprivate var keySequence: UInt64
         /// The place in the fleet's order of purges: all up to it were applied here.
         var fleetPosition: UInt64
         /// Whether the response may replace a record of another machine in the shared store.
@@ -74,6 +77,7 @@ final class RemovalLedger: @unchecked Sendable {
         let sequence = sequence.load(ordering: .acquiring)
         return Ticket(
             sequence: sequence,
+            keySequence: sequence,
             fleetPosition: fleetPosition.load(ordering: .acquiring)
         )
     }
@@ -89,6 +93,25 @@ final class RemovalLedger: @unchecked Sendable {
         let slot = Self.slot(key.placement)
         if !isSoft { note(in: hardSlots[slot]) { $0 } }
         note(in: slots[slot]) { $0 }
+    }
+
+    /// Notes the removal of a resource by the very response that `ticket` is for, inside the key's
+    /// critical section.
+    ///
+    /// Every other removal since the ticket was taken forbids this response, one of the key as well:
+    /// the slot tells whether there was one before, and shows each that comes later.
+    ///
+    /// - Returns: The ticket that its own removal does not outdate.
+    func note(_ key: KeyHash, by ticket: Ticket) -> Ticket {
+        assert(isOfThisLedger(ticket))
+        let slot = Self.slot(key.placement)
+        note(in: hardSlots[slot]) { $0 }
+        let (before, now) = note(in: slots[slot]) { $0 }
+        var ticket = ticket
+        if before <= ticket.keySequence || Mutant.outlivesEarlierRemovals.isOn {
+            ticket.keySequence = now
+        }
+        return ticket
     }
 
     /// Notes that the removal, or the soft purge, of all entries in `scope` begins; `end` must
@@ -129,7 +152,7 @@ final class RemovalLedger: @unchecked Sendable {
         return ticket.isPermitted
             && (ticket.arrival?.isOutdated != true || Mutant.storesOlderAnswers.isOn)
             && everything.load(ordering: .acquiring) <= ticket.sequence
-            && slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.sequence
+            && slots[Self.slot(key.placement)].load(ordering: .acquiring) <= ticket.keySequence
     }
 
     private func permits(tags: UnsafeRawBufferPointer, since sequence: UInt64) -> Bool {
@@ -170,7 +193,7 @@ final class RemovalLedger: @unchecked Sendable {
     func isPresent(_ key: KeyHash, since ticket: Ticket) -> Bool {
         assert(isOfThisLedger(ticket))
         return Self.moment(in: everything) <= ticket.sequence
-            && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.sequence
+            && Self.moment(in: slots[Self.slot(key.placement)]) <= ticket.keySequence
     }
 
     /// Whether any tag was removed since `ticket`.
@@ -199,19 +222,28 @@ final class RemovalLedger: @unchecked Sendable {
     }
 
     /// Changes the number of removals under way, and raises the moment of the last one to now.
-    private func note(in slot: borrowing Atomic<UInt64>, _ change: (UInt64) -> UInt64) {
-        let now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
-        assert(now < Self.oneUnderWay, "a moment leaves the bits above it free")
-        var old = slot.load(ordering: .relaxed)
+    ///
+    /// - Returns: The slot as it was before, and the moment of this change.
+    @discardableResult
+    private func note(
+        in slot: borrowing Atomic<UInt64>,
+        _ change: (UInt64) -> UInt64
+    ) -> (before: UInt64, now: UInt64) {
+        var now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+        var old = slot.load(ordering: .acquiring)
         while true {
-            // Two removals may arrive in either order; the moment only rises.
-            let moment = max(old & (Self.oneUnderWay - 1), now)
+            // Two removals may arrive in either order; the moment only rises. The later one to arrive
+            // also counts for a ticket that was taken since the other's moment.
+            if old & (Self.oneUnderWay - 1) > now {
+                now = sequence.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
+            }
+            assert(now < Self.oneUnderWay, "a moment leaves the bits above it free")
             let (done, current) = slot.weakCompareExchange(
                 expected: old,
-                desired: change(old & ~(Self.oneUnderWay - 1)) | moment,
+                desired: change(old & ~(Self.oneUnderWay - 1)) | now,
                 ordering: .acquiringAndReleasing
             )
-            if done { return }
+            if done { return (old, now) }
             old = current
         }
     }

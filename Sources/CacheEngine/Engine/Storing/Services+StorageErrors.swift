@@ -13,6 +13,8 @@ extension Services {
 
     /// Counts an error of the store, and reports it; one of the disk only if it has been quiet.
     func note(storageError error: any Error) {
+        // `DiskWatch` counts once that the device hangs, and not for each body.
+        if tiers.backing.disk != nil, (error as? CacheError)?.code == .storageTimedOut { return }
         guard let disk = tiers.backing.disk, let error = error as? CacheError,
             !Mutant.tellsEachStorageError.isOn
         else { return recorder.storageFailed(error) }

@@ -12,20 +12,31 @@ struct StaleMarking {
 
     init(_ services: Services) { self.services = services }
 
-    /// Makes the response stale that a request with `fields` selects.
+    /// Makes the response stale that a request with `fields` selects; where machines share entries,
+    /// all variants.
     ///
     /// - Returns: Whether there was one.
     func mark(_ key: RequestKey, _ fields: FieldSection) async throws -> Bool {
         let tiers = services.tiers
-        // The other machines cannot tell which variant it is.
+        // Another machine may share an index again that leads to a response whose index this one
+        // has lost: no look-up finds that response now.
         if tiers.hasOutlet { return try await mark(key) }
         tiers.outdateFetches(of: key)
         let ticket = tiers.ledger.ticket()
-        let lookup = await Lookup(services).result(for: key, fields)
-        guard let stored = lookup.stored else {
+        // A disk waits for half of the time that it is given; a custom store has limits of its own.
+        let until = services.clock.monotonicNanoseconds &+ 2 * Self.readNanoseconds
+        let lookup = await Lookup(services).result(
+            for: key,
+            fields,
+            untilNanoseconds: tiers.backing.disk == nil ? nil : until
+        )
+        // A variant that was not read in time may be the one that a later request gets.
+        guard let stored = lookup.stored, !lookup.isUncertain else {
             // A closed tier finds nothing that it holds.
             guard services.supervisor.isOpen else { throw CacheError.cacheShutDown }
-            if !tiers.backing.isLookUpConclusive { _ = try await tiers.removeDurably(key) }
+            if lookup.isUncertain || !tiers.backing.isLookUpConclusive {
+                return try await tiers.removeDurably(key)
+            }
             return false
         }
         await mark(stored, since: ticket)

@@ -1,3 +1,5 @@
+import Platform
+
 extension TieredStore {
     /// Opens the tiers of the configuration.
     static func open(
@@ -22,6 +24,13 @@ extension TieredStore {
             )
         case .directory(let path, let capacity):
             var options = configuration.backing.diskConfiguration(path, capacity)
+            let limits = configuration.backing.storeLimits
+            options.waitNanoseconds = limits.maximumOperationTime.nanoseconds
+            // The origin needs the rest.
+            options.requestNanoseconds =
+                configuration.originLimits.maximumHeadTime.nanoseconds / 2
+            options.startTask = { supervisor.start(.watching, $0) }
+            options.startWork = { supervisor.start(.writing, $0) }
             options.requestsInMemory = { memory.requests(of: $0, placedIn: $1) }
             let disk = try await DiskTier.open(
                 options,

@@ -53,16 +53,35 @@ extension TieredStore {
     /// Removes the entry before a response is returned.
     ///
     /// The removal survives the end of the process once this method has returned, unless the device
-    /// fails: the failure is counted, and the response is returned all the same.
+    /// fails or hangs: that is counted, and the response is returned all the same.
     @discardableResult
     func remove(_ key: RequestKey) async -> Bool {
         outlet?.removes(key)
         let isRemoved = removeAtOnce(key)
         outlet?.removed(key)
-        if backing.mayLoseRemoval(of: key.hash, isRemoved: isRemoved) {
-            try? await backing.confirmRemoval(of: key.hash)
-        }
+        await confirmBeforeResponse(key, isRemoved: isRemoved)
         return isRemoved
+    }
+
+    /// Removes the entry before a response is returned that may take its place.
+    ///
+    /// - Returns: Whether there was an entry, and the ticket for that response: this removal does not
+    ///   forbid to store it.
+    func remove(
+        _ key: RequestKey,
+        for ticket: RemovalLedger.Ticket
+    ) async -> (isRemoved: Bool, ticket: RemovalLedger.Ticket) {
+        var own = ticket
+        outlet?.removes(key)
+        let isRemoved = remove(key) { own = ledger.note(key.hash, by: ticket) }
+        outlet?.removed(key)
+        await confirmBeforeResponse(key, isRemoved: isRemoved)
+        return (isRemoved, own)
+    }
+
+    private func confirmBeforeResponse(_ key: RequestKey, isRemoved: Bool) async {
+        guard backing.mayLoseRemoval(of: key.hash, isRemoved: isRemoved) else { return }
+        try? await backing.confirmRemovalInTime(of: key.hash)
     }
 
     /// Returns when the last operation on the key survives the end of the process.

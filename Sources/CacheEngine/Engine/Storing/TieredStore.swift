@@ -86,20 +86,30 @@ final class TieredStore: Sendable {
     enum Finding: Sendable {
         case entry(StoredEntry, CacheInfo.Tier)
         case nothing
-        /// Too many readers wait: there may be an entry.
+        /// Too many readers wait, or the device did not answer in time: there may be an entry.
         case refused
+
+        var isRefused: Bool {
+            if case .refused = self { true } else { false }
+        }
     }
 
-    /// The entry in any tier.
+    /// The entry in any tier; `nil` proves no absence, because the device may hang.
     func entry(_ key: RequestKey) async -> (StoredEntry, CacheInfo.Tier)? {
         guard case .entry(let entry, let tier) = await find(key) else { return nil }
         return (entry, tier)
     }
 
+    /// Whether there may be an entry: it was found, or the device did not tell in time.
+    func mayHold(_ key: RequestKey) async -> Bool {
+        if case .nothing = await find(key) { return false }
+        return true
+    }
+
     /// Looks in every tier; an entry behind the memory is promoted if the memory would keep it.
     ///
-    /// A custom store is waited for no longer than `seconds`, if given. Only a look-up that
-    /// `mayRefuse` may be refused.
+    /// The tier behind the memory is waited for no longer than `seconds`, if given. Too many readers
+    /// refuse only a look-up that `mayRefuse`; a device that hangs refuses each.
     func find(
         _ key: RequestKey,
         withinSeconds seconds: Double? = nil,
@@ -261,8 +271,12 @@ final class TieredStore: Sendable {
         guard isWritten else { return false }
         // Finding nothing behind the memory proves nothing: a newer entry may have been there and
         // removed.
-        let behind = await backing.find(key, withinSeconds: nil, mayRefuse: false)
-        guard case .entry(let found) = behind else { return backing.isLookUpConclusive }
+        let found: BackingEntry
+        switch await backing.find(key, withinSeconds: nil, mayRefuse: false) {
+        case .entry(let entry): found = entry
+        case .nothing: return backing.isLookUpConclusive
+        case .refused: return removeUnseen(key, before: new.entry, since: ticket)
+        }
         guard found.entry.entry.isCopy(of: old.entry) || Mutant.replacesWhatIsNewerOnDisk.isOn
         else { return true }
         if let body = new.detachedBody as? DiskBody {
@@ -273,6 +287,32 @@ final class TieredStore: Sendable {
         backing.ring(key.hash)
         if isShared { share(new, outcome, since: ticket) }
         return outcome == .stored
+    }
+
+    /// Removes what is stored behind a device that hangs: it may be what `new` was to replace, and
+    /// must not outlive it.
+    ///
+    /// - Returns: Whether that was permitted.
+    private func removeUnseen(
+        _ key: RequestKey,
+        before new: Entry,
+        since ticket: RemovalLedger.Ticket
+    ) -> Bool {
+        var isRemoved = false
+        key.bytes.withUnsafeBytes { bytes in
+            _ = memory.remove(
+                key.hash,
+                key: bytes,
+                whileLocked: {
+                    outdateOlder(than: new, since: ticket)
+                    backing.acceptRemoval(of: key.storeKey)
+                    isRemoved = true
+                },
+                onlyIf: { permits(new, since: ticket) && !Mutant.leavesTheUnseen.isOn }
+            )
+        }
+        backing.ring(key.hash)
+        return isRemoved
     }
 
     /// The largest body that is gathered in memory before it is stored.

@@ -1,4 +1,5 @@
 import Platform
+import Synchronization
 
 /// The periodic work of a cache, and its shutdown.
 struct LifeCycle {
@@ -26,27 +27,90 @@ struct LifeCycle {
     }
 
     /// Ends all work within the configured time, and writes out every accepted entry.
+    ///
+    /// A disk that hangs is left alone: it writes the entries, and releases its directory, once it goes
+    /// on.
     func shutDown() async {
-        let (tiers, supervisor) = (services.tiers, services.supervisor)
+        let (backing, supervisor) = (services.tiers.backing, services.supervisor)
         supervisor.close()
         for desk in services.desks { desk.abortAll(CacheError.cacheShutDown) }
         services.watchdog.abortAll(CacheError.cacheShutDown)
-        await services.relay?.shutDown()
         // In separate tasks: the caller's may have been cancelled, and the cache must still shut
         // down.
         let executor = services.configuration.taskExecutor
-        let ending = Task(executorPreference: executor) {
-            await tiers.backing.drained()
+        let ending = Task(executorPreference: executor) { [relay = services.relay] in
+            await Self.waitUnlessCancelled(on: executor) { await relay?.shutDown() }
+            await backing.drained()
             await supervisor.shutDown()
-            await tiers.backing.finish()
+            await backing.finish()
+        }
+        let (isOver, closing) = (Race<Void>(), Closing(services))
+        Task(executorPreference: executor) {
+            await ending.value
+            closing.begin()
+            await backing.close()
+            isOver.finish(.success(()))
         }
         let limit = services.configuration.maximumShutDownTime.nanoseconds
         let timer = Task(executorPreference: executor) { [clock = services.clock] in
             guard (try? await clock.sleep(nanoseconds: limit)) != nil else { return }
             ending.cancel()
+            if Mutant.waitsForTheDisk.isOn { return }
+            let rest = backing.endWaits(forWork: true) ? 0 : closing.restNanoseconds
+            if rest > 0, (try? await clock.sleep(nanoseconds: rest)) == nil { return }
+            isOver.finish(.success(()))
         }
-        await ending.value
+        try? await isOver.resultDespiteCancellation()
         timer.cancel()
-        await tiers.backing.close()
+        backing.endWaits(forWork: false)
+    }
+
+    /// Waits for `work`; returns at once when the task is cancelled.
+    private static func waitUnlessCancelled(
+        on executor: (any TaskExecutor)?,
+        _ work: @escaping @Sendable () async -> Void
+    ) async {
+        let hasEnded = Race<Void>()
+        Task(executorPreference: executor) {
+            await work()
+            hasEnded.finish(.success(()))
+        }
+        try? await hasEnded.result()
+    }
+}
+
+/// The time in which the disk closes.
+///
+/// Work that ignores its cancellation may take the whole time of the shutdown. A disk that works then
+/// still gets the time of one operation, because it needs little; one that does not close in that
+/// time hangs.
+private final class Closing: Sendable {
+    private static let leastNanoseconds: UInt64 = 1_000_000_000
+
+    private let clock: any CacheClock
+    private let limitNanoseconds: UInt64
+    private let begunNanoseconds = Atomic<UInt64>(.max)
+
+    init(_ services: Services) {
+        clock = services.clock
+        let limits = services.configuration.backing.storeLimits
+        limitNanoseconds = max(
+            Self.leastNanoseconds,
+            min(
+                limits.maximumOperationTime.nanoseconds,
+                services.configuration.maximumShutDownTime.nanoseconds
+            )
+        )
+    }
+
+    func begin() {
+        begunNanoseconds.store(clock.monotonicNanoseconds, ordering: .relaxed)
+    }
+
+    var restNanoseconds: UInt64 {
+        let begun = begunNanoseconds.load(ordering: .relaxed)
+        let now = clock.monotonicNanoseconds
+        let taken = now > begun ? now - begun : 0
+        return limitNanoseconds - min(limitNanoseconds, taken)
     }
 }
