@@ -48,6 +48,9 @@ struct CommandProof {
         case "bench-cli": try await bench(command.arguments)
         case "cache-proxy": try await proxy(command.arguments)
         case "curl": curl(command)
+        case "install", "openssl", "systemctl", "journalctl", "podman",
+            "/usr/local/bin/cache-proxy":
+            step(command)
         case "perf/compare", "perf/profile", "perf/soak", "Fuzz/run":
             try await script(command.program, command.arguments)
         case "Examples/Fleet/fleet": try await fleet(command)
@@ -110,9 +113,17 @@ struct CommandProof {
     /// A test of the proxy sends the documented requests to the administration.
     private func curl(_ command: DocumentedCommand) -> String? {
         let isCarriedOut =
-            command.document == "docs/cache-proxy.md"
+            ["docs/cache-proxy.md", "docs/operating.md"].contains(command.document)
             && tests.contains("func everyDocumentedRequestIsAnswered(")
         return isCarriedOut ? nil : "no test carries it out"
+    }
+
+    /// A suite compares the steps of an operator with the files that they install.
+    private func step(_ command: DocumentedCommand) -> String? {
+        let suite = "OperatorStepTests"
+        let isCompared =
+            command.document == "docs/operating.md" && tests.contains("struct \(suite)")
+        return isCompared ? nil : "no test compares it with an example"
     }
 
     /// A test runs each command with the real HAProxy.
