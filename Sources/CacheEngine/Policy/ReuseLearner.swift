@@ -68,12 +68,10 @@ struct ReuseLearner: ~Copyable {
     ) {
         let place = Int((identity &* 0x9E37_79B9_7F4A_7C15) >> 32) % placeCount
         end(places[place], at: now, isHit: places[place].identity == identity)
-        places[place] = Awaited(
-            identity: identity,
-            since: now,
-            frequencyClass: EntryClass.frequencyClass(frequency)
-        )
-        if !isNextTold { places[place] = Awaited() }
+        let frequencyClass = EntryClass.frequencyClass(frequency)
+        places[place] =
+            isNextTold
+            ? Awaited(identity: identity, since: now, frequencyClass: frequencyClass) : Awaited()
         samples += 1
     }
 

@@ -3,13 +3,13 @@ import Synchronization
 /// The rate of hits that an entry promises, by the class of its frequency and by its age.
 ///
 /// It is the greatest number of hits for the time, over any time that begins at that age: the index
-/// of Gittins. An entry that is requested at long intervals is worth little shortly before its next
-/// request only if nearly all of its class are not requested again.
+/// of Gittins. An old entry is worth much shortly before its next request, if most of its class are
+/// requested again at that age.
 ///
 /// Shards read it without a lock while `ReuseLearner` writes it: each rate is right by itself, and
 /// they need not be of one moment.
 ///
-/// `@unchecked Sendable`: the slab never moves, and its elements are atomic.
+/// `@unchecked Sendable`: the slab is allocated once and holds only atomics.
 final class ReuseRates: @unchecked Sendable {
     /// The bits of a `Float` each.
     private let bits: UnsafeMutablePointer<Atomic<UInt32>>

@@ -12,6 +12,26 @@ extension ConfigurationValue {
         }
     }
 
+    /// The names between commas, each given once, as `read` understands them.
+    static func names<Name: Equatable>(
+        in text: String,
+        atMost countMax: Int,
+        _ read: (Substring) throws(ValueFault) -> Name
+    ) throws(ValueFault) -> [Name] {
+        var names: [Name] = []
+        for item in items(of: text) {
+            let name = try read(item)
+            guard !names.contains(name) else {
+                throw ValueFault("`\(item)` is given twice", give: "it once")
+            }
+            names.append(name)
+        }
+        guard names.count <= countMax else {
+            throw ValueFault("the list has \(names.count) names", give: "at most \(countMax)")
+        }
+        return names
+    }
+
     /// The lifetimes of responses without one, by status: `200=60,404=10`.
     static func lifetimes(_ text: String) throws(ValueFault) -> [Int: Duration] {
         var lifetimes: [Int: Duration] = [:]

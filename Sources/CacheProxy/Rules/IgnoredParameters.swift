@@ -28,8 +28,8 @@ struct IgnoredParameters: Hashable, Sendable {
 
     /// Reads the written form.
     init(parsing text: String) throws(ValueFault) {
-        var names: [Name] = []
-        for item in ConfigurationValue.items(of: text) {
+        names = try ConfigurationValue.names(in: text, atMost: Self.namesMax) {
+            (item) throws(ValueFault) in
             let isPrefix = item.utf8.last == UInt8.asterisk
             let bytes = [UInt8](isPrefix ? item.utf8.dropLast() : item.utf8[...])
             guard !bytes.isEmpty, bytes.allSatisfy(Self.isNameByte) else {
@@ -38,16 +38,8 @@ struct IgnoredParameters: Hashable, Sendable {
                     give: "it as URLs have it, and * only at its end"
                 )
             }
-            let name = Name(bytes: bytes, isPrefix: isPrefix)
-            guard !names.contains(name) else {
-                throw ValueFault("`\(item)` is given twice", give: "it once")
-            }
-            names.append(name)
+            return Name(bytes: bytes, isPrefix: isPrefix)
         }
-        guard names.count <= Self.namesMax else {
-            throw ValueFault("the list has \(names.count) names", give: "at most \(Self.namesMax)")
-        }
-        self.names = names
     }
 
     /// The URL without these parameters; the same URL if it has none of them.

@@ -20,8 +20,8 @@ struct OfferedEncodings: Hashable, Sendable {
 
     /// Reads the written form.
     init(parsing text: String) throws(ValueFault) {
-        var names: [String] = []
-        for item in ConfigurationValue.items(of: text) {
+        names = try ConfigurationValue.names(in: text, atMost: Self.namesMax) {
+            (item) throws(ValueFault) in
             let name = item.lowercased()
             guard !name.isEmpty, name != "*", name.utf8.allSatisfy(ByteClass.isToken) else {
                 throw ValueFault(
@@ -32,15 +32,8 @@ struct OfferedEncodings: Hashable, Sendable {
             guard name != Self.identity else {
                 throw ValueFault("`identity` is always offered", give: "the others")
             }
-            guard !names.contains(name) else {
-                throw ValueFault("`\(item)` is given twice", give: "it once")
-            }
-            names.append(name)
+            return name
         }
-        guard names.count <= Self.namesMax else {
-            throw ValueFault("the list has \(names.count) names", give: "at most \(Self.namesMax)")
-        }
-        self.names = names
         choices = names + [Self.identity]
     }
 

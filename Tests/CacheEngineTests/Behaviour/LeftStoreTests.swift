@@ -15,13 +15,7 @@ import Testing
         var request = CacheRequest(url: Stage.url)
         request.options.policy = .reload
         request.options.leavesStoring = true
-        var held: [CacheResponse] = []
-        for _ in 0..<2 {
-            var response = try await stage.cache.respond(to: request)
-            response.body = BodyStream(try await response.body.collect())
-            held.append(response)
-        }
-        await stage.cache.waitUntilIdle()
+        let held = try await Self.twoResponses(to: request, stage)
         for response in held.reversed() {
             let pending = try #require(response.info.pendingStore)
             _ = try await stage.cache.store(response, for: request, options: .init(), as: pending)
@@ -59,13 +53,7 @@ import Testing
         var request = CacheRequest(url: Stage.url, fields: ["Accept-Language": "en"])
         request.options.policy = .reload
         request.options.leavesStoring = true
-        var held: [CacheResponse] = []
-        for _ in 0..<2 {
-            var response = try await stage.cache.respond(to: request)
-            response.body = BodyStream(try await response.body.collect())
-            held.append(response)
-        }
-        await stage.cache.waitUntilIdle()
+        let held = try await Self.twoResponses(to: request, stage)
         let newest = try await held[1].body.collect().text
         let older = try #require(held[0].info.pendingStore)
         let newer = try #require(held[1].info.pendingStore)
@@ -118,5 +106,20 @@ import Testing
             #expect(stored == nil)
         }
         await scene.close()
+    }
+
+    /// Two responses whose storing is left to the caller, with their bodies.
+    private static func twoResponses(
+        to request: CacheRequest,
+        _ stage: Stage
+    ) async throws -> [CacheResponse] {
+        var held: [CacheResponse] = []
+        for _ in 0..<2 {
+            var response = try await stage.cache.respond(to: request)
+            response.body = BodyStream(try await response.body.collect())
+            held.append(response)
+        }
+        await stage.cache.waitUntilIdle()
+        return held
     }
 }

@@ -129,19 +129,28 @@ import Testing
         return true
     }
 
+    /// The trailer of a segment, and the page that has it.
+    private static func trailer(
+        of header: SegmentHeader,
+        in segment: UnsafeMutableRawBufferPointer
+    ) -> (SegmentTrailer, UnsafeMutableRawBufferPointer)? {
+        let start = segment.count - SegmentTrailer.sizeBytes
+        let page = UnsafeMutableRawBufferPointer(rebasing: segment[start...])
+        let trailer = SegmentTrailer(
+            decoding: UnsafeRawBufferPointer(page),
+            of: header,
+            segmentBytes: segment.count
+        )
+        return trailer.map { ($0, page) }
+    }
+
     private static func forgeTrailer(
         of header: SegmentHeader,
         _ number: UInt64,
         in segment: UnsafeMutableRawBufferPointer
     ) -> Bool {
-        let start = segment.count - SegmentTrailer.sizeBytes
-        let page = UnsafeMutableRawBufferPointer(rebasing: segment[start...])
-        let known = SegmentTrailer(
-            decoding: UnsafeRawBufferPointer(page),
-            of: header,
-            segmentBytes: segment.count
-        )
-        guard var trailer = known else { return false }
+        guard let (known, page) = trailer(of: header, in: segment) else { return false }
+        var trailer = known
         trailer.sequenceMin = number - (trailer.sequenceMax - trailer.sequenceMin)
         trailer.sequenceMax = number
         trailer.encode(into: page)
@@ -157,14 +166,8 @@ import Testing
         guard let header = SegmentHeader(decoding: UnsafeRawBufferPointer(segment)) else {
             return false
         }
-        let start = segment.count - SegmentTrailer.sizeBytes
-        let page = UnsafeMutableRawBufferPointer(rebasing: segment[start...])
-        let known = SegmentTrailer(
-            decoding: UnsafeRawBufferPointer(page),
-            of: header,
-            segmentBytes: segment.count
-        )
-        guard var trailer = known else { return false }
+        guard let (known, page) = trailer(of: header, in: segment) else { return false }
+        var trailer = known
         let end = trailer.footerOffset + trailer.itemCount * FooterItem.sizeBytes
         let footer = UnsafeMutableRawBufferPointer(rebasing: segment[trailer.footerOffset..<end])
         let position = (0..<trailer.itemCount).map { $0 * FooterItem.sizeBytes }.last { position in

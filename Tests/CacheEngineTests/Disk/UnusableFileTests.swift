@@ -83,7 +83,7 @@ import Testing
         await store.close()
     }
 
-    /// A link or a directory in the place of a body is none of the cache's.
+    /// The cache did not make a link or a directory that stands in the place of a body.
     @Test func sizeOfAPathIsThatOfAFile() throws {
         let system = SystemFileSystem()
         let folder = FileManager.default.temporaryDirectory.path() + "/size-" + UUID().uuidString

@@ -461,7 +461,7 @@ extension DiskShard {
         _ = createSegment()
     }
 
-    /// Closes an unlinked segment that nothing reads any more; returns `false` if there is none.
+    /// Closes an unlinked segment without readers; returns `false` if each still has some.
     func closeUnlinkedSegment() -> Bool {
         guard let position = unlinked.firstIndex(where: { isUnread($0) }) else { return false }
         closeUnlinked(unlinked.remove(at: position))
